@@ -13,7 +13,8 @@ from dqx_airflow.contracts.document import Document, Mapping, Scalar
 from dqx_airflow.contracts.mistakes import mistake
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model
 from dqx_airflow.contracts.references import FileReader, References, no_files
-from dqx_airflow.contracts.schema import load_schema, schema_errors, unknown_keys
+from dqx_airflow.contracts.schema import load_schema, schema_errors
+from dqx_airflow.contracts.unknown_keys import unknown_keys
 from dqx_airflow.contracts.variables import Variables
 from dqx_airflow.contracts.yaml_reader import read_document
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean, errors_of

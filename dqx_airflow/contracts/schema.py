@@ -1,339 +1,20 @@
-"""Compares a document with the JSON Schema of its dialect: unknown keys, and other errors."""
+"""The JSON Schemas of the dialects, and the errors of a document by its schema."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from collections.abc import Mapping as MappingType
-from dataclasses import dataclass, field
-from functools import cache, lru_cache
+from dataclasses import dataclass, replace
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from dqx_airflow.contracts.document import (
-    Entry,
-    Mapping,
-    Node,
-    Scalar,
-    Sequence,
-    children,
-    find,
-    plain_value,
-    show_path,
-)
-from dqx_airflow.contracts.field_types import types_named
-from dqx_airflow.contracts.key_words import key_words, listed_key_words
-from dqx_airflow.contracts.model import UnknownKey
-from dqx_airflow.contracts.references import References
-from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, folded_word, slip_of
-from dqx_airflow.metrics.types import TYPE_NAMES
-from dqx_airflow.values import exact
-
-_ALTERNATIVES = ("allOf", "anyOf", "oneOf")
-_CASES = ("then", "else")
-
-
-_SYNONYMS = listed_key_words("checks", "parts", "types", "described")
-_NEAREST = {word: others for word, *others in listed_key_words("nearest")}
-_CHECKS = key_words("checks", "more checks") - key_words("no checks")
-"""Words that promise a check: if none of their group is known, a promised check is missing."""
-
-_MEASURES = key_words("measures")
-_SECTIONS = key_words("measures", "sections")
-_RULE_WORDS = key_words("rules")
-_REMARKS = key_words("remarks")
-_PARTS = key_words("parts")
-_DESCRIBING = (_REMARKS | key_words("describing")) - _PARTS - key_words("no remarks")
-_OF_RULES = _CHECKS | key_words("of a rule")
-_TYPES = key_words("types")
-_TYPE_KEYS = frozenset({"type", "logicalType", "physicalType"})
-_FREE_BELOW = key_words("free below")
-_CLIENTS_BELOW = key_words("clients below")
-_FEWEST_OF_ABBREVIATION = 6
-"""The minimum number of letters of a word that abbreviates a key: `physical` for `physicalType`."""
-_MOST_COMPARED = 2_000
-"""At most this many different unknown keys of a contract are compared with the known ones."""
-
-STATES = "x-states"
-"""The key in a schema with the contents that unknown keys of a mapping may have: `rules`, or
-`sections` with rules. If additional keys are allowed, typos of known keys count in `sections`; with
-`typos`, only they count."""
-
-_STATED = _CHECKS | {"true", "false", "yes", "no", "on", "off", "y", "n"}
-_DELAY = re.compile(r"_p\d+(_|$)")
-_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-
-
-def unknown_keys(
-    root: Mapping, schema: MappingType[str, Any], references: References, *, is_open: bool
-) -> tuple[UnknownKey, ...]:
-    """The keys that are unknown at their positions, in the order of the document.
-
-    :param is_open: the dialect allows additional keys; only likely typos are reported. Keys that
-        begin with `x-` are allowed everywhere.
-    """
-    walk = _Walk(schema, references, is_open)
-    return tuple(dict.fromkeys(walk.below(root, (schema,))))
-
-
-def meant_key(key: str, known: Collection[str], *, is_open: bool = False) -> str | None:
-    """The known key that was probably meant by another spelling, a typo, or a synonym.
-
-    :param is_open: additional keys are allowed, so a typo of a synonym may well be meant.
-    """
-    return _meant_key(key, tuple(known), is_open)
-
-
-@lru_cache(maxsize=20_000)
-def _meant_key(key: str, known: tuple[str, ...], is_open: bool) -> str | None:
-    folded = folded_word(key)
-    forms = {folded_word(name): name for name in reversed(known)}
-    words = (folded, folded.removeprefix("is"))
-    for form in (*words, *_other_numbers(folded)):
-        if form in forms:
-            return forms[form]
-    near = slip_of(key, known)
-    if near is not None:
-        return near
-    if is_open and len(folded) >= _FEWEST_OF_ABBREVIATION:
-        for form, name in forms.items():
-            if form.startswith(folded):
-                return name
-    meant = {*words, *_other_numbers(folded), _check_word(key, takes_slips=not is_open)}
-    synonyms = (word for group in _SYNONYMS if meant & {*group} for word in group)
-    return next((forms[word] for word in synonyms if word in forms), None)
-
-
-def _other_numbers(word: str) -> Iterator[str]:
-    """A word in the plural and in the singular."""
-    yield f"{word}s"
-    yield word.removesuffix("s")
-    if word.endswith("ies"):
-        yield f"{word[:-3]}y"
-    if word.endswith("y"):
-        yield f"{word[:-1]}ies"
-
-
-def _is_check(key: str, node: Node, meant: str | None, states: Collection[str | None]) -> bool:
-    """True if a check is missing because the key is unknown here."""
-    if {folded_word(meant or ""), folded_word(key).removeprefix("is")} & _CHECKS:
-        return True
-    if {"typos", "sections"} & {*states} and folded_word(meant or "") not in {"", *_REMARKS}:
-        return True
-    if "rules" in states:
-        return _states_check(key, node)
-    if "sections" not in states:
-        return False
-    words = {word.lower() for word in _WORDS.findall(key)}
-    is_rule = words & _MEASURES or (words & _RULE_WORDS and not words & _REMARKS)
-    is_section = bool(is_rule or _DELAY.search(key) or _check_word(meant or key))
-    return is_section or _may_hold_checks(key, node)
-
-
-def _drops_content(
-    key: str, node: Node, meant: str | None, owner: Mapping, known: Collection[str]
-) -> bool:
-    """True if content that could be enforced has no effect because its key is unknown, in a dialect
-    that allows additional keys: elements of the contract, a type, a check by another name.
-
-    :param meant: the known key that was probably meant, present or not.
-    """
-    folded = folded_word(key)
-    types = _TYPE_KEYS & {*known}
-    if types and slip_of(folded, sorted(_TYPES)) is not None:
-        return True
-    if types and not types & {*owner.entries} and _is_type_name(node):
-        return True
-    if meant is not None:
-        return folded_word(meant) not in _DESCRIBING
-    words = {folded, *_other_numbers(folded)}
-    return bool(words & (_CHECKS | _MEASURES | _SECTIONS)) or _may_hold_checks(key, node)
-
-
-def _is_type_name(node: Node) -> bool:
-    if not isinstance(node, Scalar):
-        return False
-    word = re.split(r"[<(]", node.text, maxsplit=1)[0].strip().lower()
-    return word in TYPE_NAMES or word in types_named("DCS") or word in types_named("ODCS")
-
-
-def _may_hold_checks(key: str, node: Node) -> bool:
-    """True for a mapping or a list, unless its key describes and no key below means a check."""
-    if isinstance(node, Scalar) or not children(node):
-        return False
-    words = {word.lower() for word in _WORDS.findall(key)}
-    describes = bool(words & _REMARKS) and folded_word(key) not in _PARTS
-    return not describes or any(folded_word(name) in _OF_RULES for name in _keys_below(node))
-
-
-def _keys_below(node: Node) -> Iterator[str]:
-    if isinstance(node, Mapping):
-        yield from node.entries
-    for inner in children(node):
-        yield from _keys_below(inner)
-
-
-def _check_word(key: str, *, takes_slips: bool = True) -> str | None:
-    """The word for a check, in whatever dialect, that a key is or is a typo of."""
-    folded = folded_word(key)
-    near = [word for word, others in _NEAREST.items() if folded in others]
-    for word in near or (folded, folded.removeprefix("is"), re.sub(r"(.)\1+", r"\1", folded)):
-        if word in _CHECKS | _SECTIONS:
-            return word
-    if not takes_slips:
-        return None
-    long = [word for word in (*_CHECKS, *_SECTIONS) if len(word) > 4 and word[0] == folded[:1]]
-    return slip_of(key, sorted(long))
-
-
-def _states_check(key: str, node: Node) -> bool:
-    """True if an unknown key of a field or of a quality rule may state a constraint: by a word in
-    the key, or because its value is not a remark."""
-    words = {word.lower() for word in _WORDS.findall(key)}
-    if _check_word(key) is not None or words & _RULE_WORDS:
-        return True
-    if words & _REMARKS or (isinstance(node, Scalar) and node.value is None):
-        return False
-    return not isinstance(node, Scalar) or not isinstance(node.value, str) or not _is_prose(node)
-
-
-def _is_prose(node: Scalar) -> bool:
-    text = node.text.strip().lower()
-    return folded_word(text) not in _STATED and not re.search(
-        r"[<>=^$\\[\]{}|*]|^[\d.,%\s-]+$", text
-    )
-
-
-def has_misspelled(node: Mapping, key: str) -> bool:
-    """True if a key of the mapping is a typo of `key`, which is missing."""
-    return key not in node.entries and any(slip_of(other, [key]) for other in node.entries)
-
-
-@dataclass(slots=True)
-class _Walk:
-    """A traversal of a document and its schema. `seen` are the visited mappings."""
-
-    schema: MappingType[str, Any]
-    references: References
-    is_open: bool
-    seen: set[tuple[object, ...]] = field(default_factory=set)
-    compared: set[str] = field(default_factory=set)
-    """The different unknown keys so far."""
-
-    def below(self, node: Node, parts: tuple[Any, ...]) -> Iterator[UnknownKey]:
-        parts = tuple(self._alternatives(parts))
-        if isinstance(node, Sequence):
-            inner = tuple(part["items"] for part in parts if isinstance(part.get("items"), dict))
-            for item in node.items if inner else ():
-                yield from self.below(item, inner)
-        elif isinstance(node, Mapping):
-            yield from self._in_mapping(node, parts)
-
-    def _in_mapping(self, node: Mapping, parts: tuple[Any, ...]) -> Iterator[UnknownKey]:
-        place = (node.span, *map(id, parts))
-        if place in self.seen:
-            return
-        self.seen.add(place)
-        known: dict[str, list[Any]] = {"$ref": []}
-        for part in parts:
-            for key, inner in part.get("properties", {}).items():
-                known.setdefault(key, []).append(inner)
-        additional = tuple(
-            part["additionalProperties"]
-            for part in parts
-            if isinstance(part.get("additionalProperties"), dict)
-        )
-        patterns = {
-            pattern: inner
-            for part in parts
-            for pattern, inner in part.get("patternProperties", {}).items()
-        }
-        # An undescribed mapping may contain anything; so may one of names.
-        is_described = len(known) > 1 or bool(patterns)
-        reference = node.get("$ref")
-        if is_described and isinstance(reference, Scalar):
-            target = self.references.target(reference)
-            yield from self.below(target, parts) if target is not None else ()
-        for key, entry in node.entries.items():
-            fitting = tuple(part for name, part in patterns.items() if re.search(name, key))
-            if key in known or fitting:
-                yield from self.below(entry.node, (*known.get(key, ()), *fitting))
-            elif not is_described:
-                yield from self.below(entry.node, additional)
-            elif not key.lower().startswith("x-"):
-                states = {part.get(STATES) for part in parts}
-                unknown = self._unknown(node, entry, known, states, has_more=bool(additional))
-                if unknown is not None:
-                    yield unknown
-                else:
-                    yield from self.below(entry.node, additional)
-
-    def _unknown(
-        self,
-        owner: Mapping,
-        entry: Entry,
-        known: Collection[str],
-        states: Collection[str | None],
-        *,
-        has_more: bool,
-    ) -> UnknownKey | None:
-        """An unknown key of a mapping; None if it may be a custom key of the user.
-
-        :param has_more: the schema describes additional keys.
-        """
-        key, node = entry.key, entry.node
-        path = show_path(node.path)
-        self.compared.add(key)
-        if len(self.compared) > _MOST_COMPARED:
-            return UnknownKey(key, path, entry.span, None, is_check=True)
-        free = [name for name in known if name not in owner.entries]
-        meant = meant_key(key, free, is_open=self.is_open)
-        if meant is None and "typos" in states:
-            meant = meant_key(key, known, is_open=self.is_open)
-        is_check = (meant is not None or not has_more) and _is_check(key, node, meant, states)
-        is_free = has_more or bool(_FREE_BELOW & {*node.path[:-1]})
-        if not is_check and not is_free:
-            is_check = self._drops_content(owner, entry, meant, known)
-        if is_check and meant is None:  # a second spelling of a key that is there
-            meant = meant_key(key, known)
-        if meant is None and not is_check and (self.is_open or has_more):
-            return None
-        return UnknownKey(key, path, entry.span, meant, is_check)
-
-    def _drops_content(
-        self, owner: Mapping, entry: Entry, meant: str | None, known: Collection[str]
-    ) -> bool:
-        """True if something that may be enforced has no effect because a key is unknown."""
-        if not self.is_open:
-            return meant is not None and folded_word(meant) not in _DESCRIBING
-        near = meant or meant_key(entry.key, known, is_open=True)
-        if near is None and _CLIENTS_BELOW & {*entry.node.path[:-1]}:
-            return False
-        return _drops_content(entry.key, entry.node, near, owner, known)
-
-    def _alternatives(self, parts: tuple[Any, ...]) -> Iterator[Any]:
-        """The subschemas that may apply, including nested ones."""
-        waiting, seen = list(parts), set[int]()
-        while waiting:
-            part = waiting.pop(0)
-            if not isinstance(part, dict) or id(part) in seen:
-                continue
-            seen.add(id(part))
-            yield part
-            for key in _ALTERNATIVES:
-                waiting += part.get(key, ())
-            waiting += [part[key] for key in _CASES if key in part]
-            if "$ref" in part:
-                waiting.append(self._target(part["$ref"]))
-
-    def _target(self, reference: str) -> Any:
-        target: Any = self.schema
-        for step in reference.removeprefix("#").split("/"):
-            if step:
-                target = target.get(step, {}) if isinstance(target, dict) else {}
-        return target
-
+from dqx_airflow.contracts.document import Mapping, Node, find, plain_value, show_path
+from dqx_airflow.contracts.unknown_keys import meant_key
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean
+from dqx_airflow.values import Span, exact
 
 _TYPE_NAMES = {
     "string": "a text",
@@ -396,63 +77,149 @@ def _causes(error: Any) -> Iterator[Any]:
         yield from _causes(inner)
 
 
+@dataclass(frozen=True, slots=True)
+class _Error:
+    """An error of the validator at a node of the document."""
+
+    node: Node
+    path: str
+    wanted: Any
+    """The value of the keyword in the schema: the maximum of `maximum`."""
+    actual: Any
+    schema: MappingType[str, Any]
+    """The schema with the keyword."""
+
+    @property
+    def shown(self) -> str:
+        return _shown_value(self.actual)
+
+    def diagnostic(
+        self, message: str, help: str | None = None, span: Span | None = None
+    ) -> Diagnostic:
+        return Diagnostic(message, span or self.node.span, "E405", help=help)
+
+
 def _diagnostic(root: Node, error: Any) -> Diagnostic:
+    """The diagnostic of an error of the validator."""
     path = tuple(error.absolute_path)
     node = find(root, path) or root
-    span, hint, where = node.span, None, show_path(path) or "the document"
-    wanted, actual, shown = error.validator_value, error.instance, _shown_value(error.instance)
-    match error.validator:
-        case "required":
-            missing = [key for key in wanted if key not in actual]
-            keys = ", ".join(f"'{key}'" for key in missing)
-            known = error.schema.get("properties", {})
-            slips = [key for key in actual if key not in known and meant_key(key, missing)]
-            message, hint = f"{where} has no {keys}", f"add {keys}"
-            if slips and isinstance(node, Mapping):
-                meant, span = meant_key(slips[0], missing), node.span_of(slips[0])
-                message = f"{where} has no '{meant}', and the key '{slips[0]}' is unknown"
-                hint = f"write '{meant}' instead of '{slips[0]}'"
-        case "type":
-            names = [wanted] if isinstance(wanted, str) else wanted
-            meant = " or ".join(_TYPE_NAMES.get(name, name) for name in names)
-            message = f"{where} is {shown}, not {meant}"
-            if names == ["string"] and not isinstance(actual, dict | list):
-                hint = "put it in quotes"
-        case "enum" | "const":
-            choices = wanted if error.validator == "enum" else [wanted]
-            hint = did_you_mean(str(actual), list(map(str, choices)))
-            message = f"{where}: {shown} is not an allowed value"
-        case "additionalProperties" | "unevaluatedProperties":
-            properties = list(error.schema.get("properties", ()))
-            patterns = error.schema.get("patternProperties", ())
-            extra = [
-                key
-                for key in actual
-                if key not in properties and not any(re.search(name, key) for name in patterns)
-            ]
-            span = node.span_of(extra[0]) if extra and isinstance(node, Mapping) else span
-            keys = ", ".join(f"'{key}'" for key in extra)
-            message = f"{where} has unknown keys: {keys}"
-            meant = meant_key(extra[0], properties) if extra else None
-            hint = f"did you mean '{meant}'?" if meant else did_you_mean("", properties)
-        case "not" if list(wanted) == ["required"]:
-            keys = ", ".join(f"'{key}'" for key in wanted["required"])
-            message, hint = f"{where} may not have {keys}", "remove it"
-        case "uniqueItems":
-            message, hint = f"{where} has a duplicate item", "remove it"
-        case "pattern":
-            message = f"{where}: {shown} does not match {wanted}"
-            for example in error.schema.get("examples", ())[:1]:
-                hint = f"write it as {example}"
-        case "minItems" | "minLength" | "minProperties":
-            message = f"{where} is too short: the minimum is {wanted}"
-        case "minimum" | "exclusiveMinimum" | "maximum" | "exclusiveMaximum":
-            side = "small" if error.validator.lower().endswith("minimum") else "large"
-            message = f"{where} is too {side}: the limit is {wanted}"
-        case _:
-            first = str(error.message).splitlines()[0]
-            message = f"{where}: {first if len(first) <= 2 * _LONGEST else f'{shown} is not valid'}"
-    return Diagnostic(message, span, "E405", help=hint)
+    where = show_path(path) or "the document"
+    found = _Error(node, where, error.validator_value, error.instance, error.schema)
+    draw = _DIAGNOSTICS.get(error.validator)
+    diagnostic = draw(found) if draw is not None else None
+    if diagnostic is not None:
+        return diagnostic
+    first = str(error.message).splitlines()[0]
+    if len(first) > 2 * _LONGEST:
+        first = f"{found.shown} is not valid"
+    return found.diagnostic(f"{where}: {first}")
+
+
+def _missing_keys(error: _Error) -> Diagnostic:
+    missing = [key for key in error.wanted if key not in error.actual]
+    known = error.schema.get("properties", {})
+    if isinstance(error.node, Mapping):
+        for key in error.actual:
+            meant = meant_key(key, missing) if key not in known else None
+            if meant is not None:
+                return error.diagnostic(
+                    f"{error.path} has no '{meant}', and the key '{key}' is unknown",
+                    f"write '{meant}' instead of '{key}'",
+                    error.node.span_of(key),
+                )
+    keys = _quoted(missing)
+    return error.diagnostic(f"{error.path} has no {keys}", f"add {keys}")
+
+
+def _wrong_type(error: _Error) -> Diagnostic:
+    names = [error.wanted] if isinstance(error.wanted, str) else error.wanted
+    wanted = " or ".join(_TYPE_NAMES.get(name, name) for name in names)
+    is_unquoted = names == ["string"] and not isinstance(error.actual, dict | list)
+    message = f"{error.path} is {error.shown}, not {wanted}"
+    return error.diagnostic(message, "put it in quotes" if is_unquoted else None)
+
+
+def _not_a_choice(error: _Error) -> Diagnostic:
+    choices = [str(choice) for choice in error.wanted]
+    message = f"{error.path}: {error.shown} is not an allowed value"
+    return error.diagnostic(message, did_you_mean(str(error.actual), choices))
+
+
+def _not_the_constant(error: _Error) -> Diagnostic:
+    return _not_a_choice(replace(error, wanted=[error.wanted]))
+
+
+def _extra_keys(error: _Error) -> Diagnostic:
+    known = list(error.schema.get("properties", ()))
+    patterns = error.schema.get("patternProperties", ())
+    extra = [
+        key
+        for key in error.actual
+        if key not in known and not any(re.search(name, key) for name in patterns)
+    ]
+    message = f"{error.path} has unknown keys: {_quoted(extra)}"
+    if not extra:
+        return error.diagnostic(message, did_you_mean("", known))
+    meant = meant_key(extra[0], known)
+    help_line = f"did you mean '{meant}'?" if meant else did_you_mean("", known)
+    span = error.node.span_of(extra[0]) if isinstance(error.node, Mapping) else None
+    return error.diagnostic(message, help_line, span)
+
+
+def _forbidden_keys(error: _Error) -> Diagnostic | None:
+    """The diagnostic of keys that are forbidden; None for another condition that is negated."""
+    if list(error.wanted) != ["required"]:
+        return None
+    keys = _quoted(error.wanted["required"])
+    return error.diagnostic(f"{error.path} may not have {keys}", "remove it")
+
+
+def _duplicate_items(error: _Error) -> Diagnostic:
+    return error.diagnostic(f"{error.path} has a duplicate item", "remove it")
+
+
+def _wrong_form(error: _Error) -> Diagnostic:
+    examples = error.schema.get("examples", ())
+    help_line = f"write it as {examples[0]}" if examples else None
+    message = f"{error.path}: {error.shown} does not match {error.wanted}"
+    return error.diagnostic(message, help_line)
+
+
+def _too_short(error: _Error) -> Diagnostic:
+    return error.diagnostic(f"{error.path} is too short: the minimum is {error.wanted}")
+
+
+def _too_small(error: _Error) -> Diagnostic:
+    return error.diagnostic(f"{error.path} is too small: the limit is {error.wanted}")
+
+
+def _too_large(error: _Error) -> Diagnostic:
+    return error.diagnostic(f"{error.path} is too large: the limit is {error.wanted}")
+
+
+_DIAGNOSTICS: dict[str, Callable[[_Error], Diagnostic | None]] = {
+    "required": _missing_keys,
+    "type": _wrong_type,
+    "enum": _not_a_choice,
+    "const": _not_the_constant,
+    "additionalProperties": _extra_keys,
+    "unevaluatedProperties": _extra_keys,
+    "not": _forbidden_keys,
+    "uniqueItems": _duplicate_items,
+    "pattern": _wrong_form,
+    "minItems": _too_short,
+    "minLength": _too_short,
+    "minProperties": _too_short,
+    "minimum": _too_small,
+    "exclusiveMinimum": _too_small,
+    "maximum": _too_large,
+    "exclusiveMaximum": _too_large,
+}
+"""The diagnostics of errors by the keyword of JSON Schema; others show the validator's message."""
+
+
+def _quoted(keys: Iterable[str]) -> str:
+    return ", ".join(f"'{key}'" for key in keys)
 
 
 def _shown_value(value: object) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import dqx_airflow.contracts
-from dqx_airflow.contracts.schema import STATES
+from dqx_airflow.contracts.unknown_keys import STATES
 
 _SEVERAL = ("allOf", "anyOf", "oneOf")
 

@@ -10,7 +10,7 @@ from typing import Any
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.document import Mapping, Node, Scalar
 from dqx_airflow.contracts.model import Contract, Dialect
-from dqx_airflow.contracts.schema import has_misspelled
+from dqx_airflow.contracts.unknown_keys import has_misspelled
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,11 +64,16 @@ def _translations(
     kind: str, specification: document.Node, top: document.Mapping, models: tuple[Model, ...]
 ) -> Iterator[tuple[str, document.Node, foreign.Translation | NoCounterpartError]]:
     """The demands of each check on a model, or why there are none, with its node."""
+    by_name = {model.name: model for model in models}
     for key, entry in top.entries.items():
         name = key.removeprefix(_ABOUT)
-        model = next((model for model in models if model.name == name), None)
-        places = (node for node in (specification, entry.node) if isinstance(node, document.Scalar))
-        carrier, checks = next(places, None), _parsed(entry.node)
+        model = by_name.get(name)
+        carrier = None  # the text that contains all checks, if they are written as a text
+        if isinstance(specification, document.Scalar):
+            carrier = specification
+        elif isinstance(entry.node, document.Scalar):
+            carrier = entry.node
+        checks = _parsed(entry.node)
         if model is None:
             reason = NoCounterpartError(f"the contract has no model {name}")
             yield name, carrier or entry.node, reason
@@ -240,31 +245,39 @@ def _rules(rule: _Rule, translation: foreign.Translation, *keys: str) -> Iterabl
     of_a_field = [isinstance(demand, _OF_A_FIELD) for demand in translation.demands]
     if _IN_ARRAY.search(translation.column or "") and not all(of_a_field):
         raise NoCounterpartError("the items of an array or a map are not counted over all rows")
-    reading, carrying = rule.reading, list[document.Node]()
+    carrying: list[document.Node] = []
     for key, entry in rule.node.entries.items():
-        if key in keys or (foreign.is_threshold(key) and "engine" not in rule.node.entries):
-            parts = [entry.node]
-            if isinstance(entry.node, document.Mapping):
-                reading.documented_keys(entry.node, *translation.remarks, reason="a remark")
-                inner = entry.node.entries.items()
-                parts = [part.node for key, part in inner if key not in translation.remarks]
-            carrying += (leaf for part in parts for leaf in document.leaves(part))
+        is_threshold = foreign.is_threshold(key) and "engine" not in rule.node.entries
+        if key in keys or is_threshold:
+            carrying += _leaves_of(rule.reading, entry.node, translation.remarks)
     name = slug(rule.text("name") or rule.text("id") or translation.name or "") or translation.kind
-    return [
-        (
-            translation.column,
-            replace(
-                reading.rule(name, demand, *carrying),
-                severity=foreign.severity_of(rule.text("severity")) or translation.severity,
-                dimension=rule.text("dimension"),
-                description=rule.text("description"),
-                tags=rule.node.texts("tags"),
-                share=translation.share,
-                id=rule.text("id"),
-            ),
+    severity = foreign.severity_of(rule.text("severity")) or translation.severity
+    placed = []
+    for demand in translation.demands:
+        made = replace(
+            rule.reading.rule(name, demand, *carrying),
+            severity=severity,
+            dimension=rule.text("dimension"),
+            description=rule.text("description"),
+            tags=rule.node.texts("tags"),
+            share=translation.share,
+            id=rule.text("id"),
         )
-        for demand in translation.demands
-    ]
+        placed.append((translation.column, made))
+    return placed
+
+
+def _leaves_of(
+    reading: ClauseReader, node: document.Node, remarks: tuple[str, ...]
+) -> Iterator[document.Node]:
+    """The leaves of a value of a rule; the values of the remarks in it are documented instead."""
+    if not isinstance(node, document.Mapping):
+        yield from document.leaves(node)
+        return
+    reading.documented_keys(node, *remarks, reason="a remark")
+    for key, entry in node.entries.items():
+        if key not in remarks:
+            yield from document.leaves(entry.node)
 
 
 def has_place(translation: foreign.Translation, columns: Collection[str | None]) -> bool:

@@ -103,32 +103,38 @@ def _refuse(reading: OdcsReading, level: Mapping, reason: str, code: str | None 
 
 
 def _timed(reading: OdcsReading, level: Mapping, kind: str) -> Iterator[RuleOfModel]:
-    objects, places = reading.elements.objects, list[tuple[str, str | None]]()
     demand_of = _demand_of(level, kind)
-    written = level.text("element") or reading.root.text("slaDefaultElement")
-    if written is None and len(objects) == 1:
-        written = objects[0]
-    reason = None
     if demand_of is None:
-        reason = _NO_INTERVAL if kind == "frequency" else _NO_PERIOD
-    elif written is None:
-        reason = "the property is ambiguous: add `element: object.property`"
-    elif kind == "frequency" and level.literal("valueExt") not in (None, 1):
-        reason = "the standard does not define its valueExt"
-    if reason is not None or demand_of is None or written is None:
-        _refuse(reading, level, str(reason))
+        _refuse(reading, level, _NO_INTERVAL if kind == "frequency" else _NO_PERIOD)
+        return
+    elements = level.text("element") or reading.root.text("slaDefaultElement")
+    if elements is None and len(reading.elements.objects) == 1:
+        elements = reading.elements.objects[0]
+    if elements is None:
+        _refuse(reading, level, "the property is ambiguous: add `element: object.property`")
+        return
+    if kind == "frequency" and level.literal("valueExt") not in (None, 1):
+        _refuse(reading, level, "the standard does not define its valueExt")
+        return
+    try:
+        places = [_place_of(reading, name.strip()) for name in elements.split(",")]
+    except NoCounterpartError as error:
+        _refuse(reading, level, str(error), "E420")
         return
     nodes = [level.get(key) for key in _SAYING]
-    names = [name.strip() for name in written.split(",")]
-    for name in names:
-        try:
-            element = None if name in objects else reading.elements.named(name)
-        except NoCounterpartError as error:
-            _refuse(reading, level, str(error), "E420")
-            return
-        places.append((name, None) if element is None else (element.model, element.path))
     for model, path in places:
         yield model, path, reading.rule(kind, demand_of(path), *nodes)
+
+
+def _place_of(reading: OdcsReading, name: str) -> tuple[str, str | None]:
+    """The model and the column of an element; None for the column of an object.
+
+    :raises NoCounterpartError: there is no such element.
+    """
+    if name in reading.elements.objects:
+        return name, None
+    element = reading.elements.named(name)
+    return element.model, element.path
 
 
 def _demand_of(level: Mapping, kind: str) -> Callable[[str | None], Demand] | None:
