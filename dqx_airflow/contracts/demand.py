@@ -21,13 +21,9 @@ from dqx_airflow.errors import NoCounterpartError
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
 
-    from dqx_airflow.contracts.compile.claims import (
-        CompiledClaim,
-        EnforcedByType,
-        Expectation,
-        ExportedRule,
-        RuleContext,
-    )
+    from dqx_airflow.contracts.compile.claims import CompiledClaim, EnforcedByType
+    from dqx_airflow.contracts.compile.expectations import Expectation, ExportedRule
+    from dqx_airflow.contracts.compile.rule_context import RuleContext
 
 else:  # `typing` has it since Python 3.11
 

@@ -11,7 +11,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from dqx_airflow.contracts.compile import claims, suite
+from dqx_airflow.contracts.compile import claims, rule_context, sql_forms, suite
 from dqx_airflow.contracts.demands import AmongRows, Demand, QueryGives, RowsSatisfy
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.dialects.rule_names import slug, unique_name
@@ -135,7 +135,7 @@ def _sayable_filter(rule: foreign_rule.ForeignRule) -> nodes.Expression | None:
     :raises NoCounterpartError: DQL cannot express it.
     """
     where = _predicate_of_filter(rule)
-    if isinstance(where, claims.RowSql):
+    if isinstance(where, sql_forms.RowSql):
         raise NoCounterpartError("its filter is more than a predicate of DQL")
     return where
 
@@ -154,7 +154,7 @@ def _among(rule: foreign_rule.ForeignRule, translation: Translation, demand: Dem
     match demand:
         case RowsSatisfy(predicate, dialect, share) if share == translation.share == 1:
             claim = _meaning(rule, predicate, dialect)
-            if isinstance(where, claims.RowSql) or isinstance(claim, claims.RowSql):
+            if isinstance(where, sql_forms.RowSql) or isinstance(claim, sql_forms.RowSql):
                 return replace(
                     demand, predicate=f"coalesce(NOT ({rule.where}), true) OR ({predicate})"
                 )
@@ -167,21 +167,23 @@ def _among(rule: foreign_rule.ForeignRule, translation: Translation, demand: Dem
 
 def _meaning(
     rule: foreign_rule.ForeignRule, predicate: str, sql_dialect: str | None = None
-) -> nodes.Expression | claims.RowSql | claims.TableSql | claims.Query:
+) -> nodes.Expression | sql_forms.RowSql | sql_forms.TableSql | sql_forms.Query:
     """:raises NoCounterpartError: the SQL is not a condition over a row."""
     from dqx_airflow.contracts.compile.sql_rules import row_rule  # imports sqlglot
 
-    return row_rule(predicate, sql_dialect, claims.SqlScope(rule.dataset))
+    return row_rule(predicate, sql_dialect, sql_forms.SqlScope(rule.dataset))
 
 
-def _predicate_of_filter(rule: foreign_rule.ForeignRule) -> nodes.Expression | claims.RowSql | None:
+def _predicate_of_filter(
+    rule: foreign_rule.ForeignRule,
+) -> nodes.Expression | sql_forms.RowSql | None:
     """:raises NoCounterpartError: the filter is not a condition over a row."""
     if rule.where is None:
         return None
     if (variable := foreign_rule.VARIABLE.search(rule.where)) is not None:
         raise NoCounterpartError(f"its filter has the variable {variable[0]}: write its value")
     translated = _meaning(rule, rule.where)
-    if isinstance(translated, claims.TableSql | claims.Query):
+    if isinstance(translated, sql_forms.TableSql | sql_forms.Query):
         raise NoCounterpartError("its filter is not a condition on a single row")
     return translated
 
@@ -194,7 +196,7 @@ def _compiled(dataset: str, translation: Translation, demand: Demand) -> claims.
     name = column.strip("`") if column else ""
     way = (Field(name, column, None, nodes.NOWHERE),) if column else ()
     rule = Rule(translation.kind, demand, (), share=translation.share)
-    claim = demand.claim(claims.RuleContext(contract, model, way, rule))
+    claim = demand.claim(rule_context.RuleContext(contract, model, way, rule))
     if not isinstance(claim, claims.CompiledClaim):
         raise NoCounterpartError("the type of the column is unknown")
     return claim

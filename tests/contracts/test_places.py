@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dqx_airflow.contracts.compile.claims import RuleContext
+from dqx_airflow.contracts.compile.rule_context import RuleContext
 from dqx_airflow.contracts.demands import Presence, Unique
 from dqx_airflow.contracts.enforcement.enforced_contract import dataset_settings, known_of
 from dqx_airflow.contracts.field_types import spark_schema

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dqx_airflow.contracts.compile.claims import Query, SqlScope, TableSql
+from dqx_airflow.contracts.compile.sql_forms import Query, SqlScope, TableSql
 from dqx_airflow.contracts.compile.sql_rules import query_rule
 from dqx_airflow.contracts.model import Field
 from dqx_airflow.errors import NoCounterpartError

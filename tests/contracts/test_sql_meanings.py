@@ -23,8 +23,9 @@ from pyspark.errors import PySparkException
 from dqx_airflow.api.database import SparkDatabase
 from dqx_airflow.api.run import run
 from dqx_airflow.contracts.compile import sql_exact
-from dqx_airflow.contracts.compile.claims import Query, SqlScope, TableSql, spark_text
+from dqx_airflow.contracts.compile.spark_predicates import spark_text
 from dqx_airflow.contracts.compile.sql_exact import DIALECTS, Row, table
+from dqx_airflow.contracts.compile.sql_forms import Query, SqlScope, TableSql
 from dqx_airflow.contracts.compile.sql_rules import query_rule
 from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.enforcement.enforced_contract import coverage

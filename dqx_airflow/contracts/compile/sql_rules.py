@@ -15,7 +15,7 @@ import sqlglot
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import ParseError, SqlglotError, UnsupportedError
 
-from dqx_airflow.contracts.compile import claims, terms
+from dqx_airflow.contracts.compile import sql_forms, terms
 from dqx_airflow.contracts.compile.sql_exact import exact, sqlglot_dialect
 from dqx_airflow.contracts.compile.value_kinds import Kind, columns_of
 from dqx_airflow.dql import nodes
@@ -39,8 +39,8 @@ class NotInDqlError(NoCounterpartError):
 
 
 def row_rule(
-    sql: str, sql_dialect: str | None, scope: claims.SqlScope
-) -> nodes.Expression | claims.RowSql | claims.TableSql | claims.Query:
+    sql: str, sql_dialect: str | None, scope: sql_forms.SqlScope
+) -> nodes.Expression | sql_forms.RowSql | sql_forms.TableSql | sql_forms.Query:
     """Translates an SQL predicate to DQL if the language can express it, else to Spark SQL.
 
     A predicate that becomes a query returns the number of rows that violate it.
@@ -60,12 +60,12 @@ def row_rule(
     if tree.find(exp.Query, exp.Window):
         return _breaking_rows(tree, scope)
     spark = _in_spark(tree)
-    return claims.TableSql(spark) if tree.find(exp.AggFunc) else claims.RowSql(spark)
+    return sql_forms.TableSql(spark) if tree.find(exp.AggFunc) else sql_forms.RowSql(spark)
 
 
 def query_rule(
-    sql: str, sql_dialect: str | None, scope: claims.SqlScope
-) -> claims.Query | claims.TableSql | nodes.Expression:
+    sql: str, sql_dialect: str | None, scope: sql_forms.SqlScope
+) -> sql_forms.Query | sql_forms.TableSql | nodes.Expression:
     """Translates a query that returns one value. A query that counts rows of the model becomes the
     predicate that is true for these rows.
 
@@ -85,14 +85,14 @@ def query_rule(
     if simple is not None:
         value, where = simple
         if where is None and not value.find(exp.Query, exp.Window):
-            return claims.TableSql(_in_spark(_without_qualifiers(value, scope)))
+            return sql_forms.TableSql(_in_spark(_without_qualifiers(value, scope)))
         counted = value.this if isinstance(value, exp.Count) else None
         if where is not None and isinstance(counted, exp.Star | exp.Literal):
             try:
                 return predicate_of(_without_qualifiers(where, scope), scope)
             except NotInDqlError:
                 pass
-    return claims.Query(*_over_datasets(tree, scope))
+    return sql_forms.Query(*_over_datasets(tree, scope))
 
 
 def value_in_spark(sql: str, sql_dialect: str) -> str:
@@ -134,7 +134,7 @@ def parsed(sql: str, sql_dialect: str | None) -> Expr:
     return tree
 
 
-def _meant(tree: Expr, sql_dialect: str | None, scope: claims.SqlScope) -> Expr:
+def _meant(tree: Expr, sql_dialect: str | None, scope: sql_forms.SqlScope) -> Expr:
     """The tree in Spark SQL, with the same value."""
     if sql_dialect in (None, _SPARK, "databricks"):
         return tree
@@ -160,7 +160,7 @@ def _in_spark(tree: Expr) -> str:
 # Tables and columns ------------------------------------------------------------------------------
 
 
-def _over_datasets(tree: exp.Query, scope: claims.SqlScope) -> tuple[str, tuple[str, ...]]:
+def _over_datasets(tree: exp.Query, scope: sql_forms.SqlScope) -> tuple[str, tuple[str, ...]]:
     """The query with datasets instead of its tables, and their names."""
     tree = tree.copy()
     defined = {cte.alias_or_name.lower() for cte in tree.find_all(exp.CTE)}
@@ -187,7 +187,7 @@ def _over_datasets(tree: exp.Query, scope: claims.SqlScope) -> tuple[str, tuple[
     return _in_spark(tree), tuple(datasets)
 
 
-def _without_qualifiers(tree: Expr, scope: claims.SqlScope) -> Expr:
+def _without_qualifiers(tree: Expr, scope: sql_forms.SqlScope) -> Expr:
     """The expression with unqualified columns of the model, except in its queries."""
     tree = tree.copy()
     for column in tree.find_all(exp.Column):
@@ -200,7 +200,7 @@ def _without_qualifiers(tree: Expr, scope: claims.SqlScope) -> Expr:
     return tree
 
 
-def _breaking_rows(tree: Expr, scope: claims.SqlScope) -> claims.Query:
+def _breaking_rows(tree: Expr, scope: sql_forms.SqlScope) -> sql_forms.Query:
     """The query for the number of rows that violate a predicate, which contains windows or
     queries."""
     table = exp.Table(this=exp.to_identifier(scope.name, quoted=True))
@@ -209,7 +209,7 @@ def _breaking_rows(tree: Expr, scope: claims.SqlScope) -> claims.Query:
         broken = exp.select("count(*)").from_(holds.subquery("checked")).where("NOT holds")
     else:
         broken = exp.select("count(*)").from_(table).where(exp.not_(exp.paren(tree.copy())))
-    return claims.Query(*_over_datasets(broken, scope))
+    return sql_forms.Query(*_over_datasets(broken, scope))
 
 
 def _windows_first(tree: exp.Query) -> exp.Query:
@@ -274,7 +274,7 @@ def _own(tree: Expr, kind: type[Expr]) -> Iterator[Expr]:
             yield node
 
 
-def _over_own_rows(tree: exp.Query, scope: claims.SqlScope) -> tuple[Expr, Expr | None] | None:
+def _over_own_rows(tree: exp.Query, scope: sql_forms.SqlScope) -> tuple[Expr, Expr | None] | None:
     """The value and the condition of a query over nothing but the rows of the model."""
     if not isinstance(tree, exp.Select):
         return None
@@ -305,7 +305,7 @@ _FUNCTIONS = (exp.Length, exp.Lower, exp.Upper, exp.Abs, exp.Year, exp.Month, ex
 """The SQL functions that have the same name in DQL."""
 
 
-def predicate_of(tree: Expr, scope: claims.SqlScope) -> nodes.Expression:
+def predicate_of(tree: Expr, scope: sql_forms.SqlScope) -> nodes.Expression:
     """:raises NotInDqlError: DQL has no syntax for a part of it."""
     return _Predicate(scope).predicate(tree)
 
@@ -315,7 +315,7 @@ class _Predicate:
     """Translates an SQL predicate to DQL. `parameter` is the parameter of the enclosing lambda
     function."""
 
-    scope: claims.SqlScope
+    scope: sql_forms.SqlScope
     parameter: str | None = None
 
     def predicate(self, tree: Expr) -> nodes.Expression:

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from dqx_airflow.contracts.compile import terms
-from dqx_airflow.contracts.compile.claims import CompiledClaim, EnforcedByType, RuleContext
+from dqx_airflow.contracts.compile.claims import CompiledClaim, EnforcedByType
+from dqx_airflow.contracts.compile.rule_context import RuleContext
 from dqx_airflow.contracts.demands import OfType, printable_line
 from dqx_airflow.contracts.dialects.rule_names import unique_name
 from dqx_airflow.contracts.model import Acceptance, Clause, Contract, Note, Promise, Rule, Treatment

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 from typing import Any
 
-from dqx_airflow.contracts.compile import claims, terms
+from dqx_airflow.contracts.compile import claims, expectations, nested_values, rule_context, terms
 from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.demand import NO_EXPECTATION, NONE, Demand, admitting, falling, rising
 from dqx_airflow.contracts.field_types import names_in, narrower_types
@@ -20,22 +20,26 @@ from dqx_airflow.metrics.sql import quote_name
 class Presence(Demand, words="the column exists", dimension="conformity"):
     """The column exists."""
 
-    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim | claims.EnforcedByType:
+    def claim(
+        self, context: rule_context.RuleContext
+    ) -> claims.CompiledClaim | claims.EnforcedByType:
         if not context.is_reachable:
             return claims.EnforcedByType(context.reachable[-1])
-        return claims.CompiledClaim(f"column {show(claims.column_of(context))} exists")
+        return claims.CompiledClaim(f"column {show(nested_values.column_of(context))} exists")
 
-    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
-        return claims.Expectation("expect_column_to_exist", {"column": place.column})
+    def expectation(self, place: expectations.ExportedRule) -> expectations.Expectation:
+        return expectations.Expectation("expect_column_to_exist", {"column": place.column})
 
 
 class OfType(Demand, words="values of the type", dimension="conformity"):
     """The values of the column are of the type of the field, see `Field.type`."""
 
-    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim | claims.EnforcedByType:
+    def claim(
+        self, context: rule_context.RuleContext
+    ) -> claims.CompiledClaim | claims.EnforcedByType:
         if not context.is_reachable:
             return claims.EnforcedByType(context.reachable[-1])
-        column, item = claims.column_of(context), context.item
+        column, item = nested_values.column_of(context), context.item
         assert item is not None
         if item.type == "struct":
             # A field with a rule about its own type is left to that rule.
@@ -45,21 +49,21 @@ class OfType(Demand, words="values of the type", dimension="conformity"):
         written = bare if _SIMPLE_TYPE.fullmatch(bare) else show_text(wanted)
         return claims.CompiledClaim(f"column {show(column)} fits {written}")
 
-    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
+    def expectation(self, place: expectations.ExportedRule) -> expectations.Expectation:
         kind = place.item.type if place.item is not None else None
         if (name := type_name(kind)) is not None:
             kwargs: dict[str, Any] = {"column": place.column, "type_": name}
-            return claims.Expectation("expect_column_values_to_be_of_type", kwargs)
+            return expectations.Expectation("expect_column_values_to_be_of_type", kwargs)
         if names := list(filter(None, map(type_name, narrower_types(kind or "")))):
             kwargs = {"column": place.column, "type_list": names}
-            return claims.Expectation("expect_column_values_to_be_in_type_list", kwargs)
+            return expectations.Expectation("expect_column_values_to_be_in_type_list", kwargs)
         raise NoCounterpartError(NO_EXPECTATION)
 
 
 class OnlyColumns(Demand, words="no other columns", dimension="conformity"):
     """The model has no columns other than the fields of the contract."""
 
-    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
+    def claim(self, context: rule_context.RuleContext) -> claims.CompiledClaim:
         names = ", ".join(show(terms.column_named(item.name)) for item in context.model.fields)
         if not names:
             raise NoCounterpartError("the contract lists no columns")
@@ -69,11 +73,11 @@ class OnlyColumns(Demand, words="no other columns", dimension="conformity"):
 class Required(Demand, words="not NULL", dimension="completeness", is_required=True):
     """No value is NULL."""
 
-    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
-        if not claims.is_sayable(context.way):
+    def claim(self, context: rule_context.RuleContext) -> claims.CompiledClaim:
+        if not nested_values.is_sayable(context.way):
             return claims.no_rows(claims.rows_with(context.way, "`item` IS NULL"))
-        way = claims.steps_of(context)
-        *outer, field = claims.innermost(way)
+        way = nested_values.steps_of(context)
+        *outer, field = nested_values.innermost(way)
         optional = [step.operand for step in outer if step.field.is_nullable]
         if context.is_reachable and not optional:
             return claims.no_rows(f"null_count({show(field.operand)})")
@@ -81,10 +85,12 @@ class Required(Demand, words="not NULL", dimension="completeness", is_required=T
         if optional:
             # A missing field cannot have missing values.
             present = nodes.Junction("or", nodes.IsNull(optional[-1]), present)
-        return claims.each_row(claims.of_every(way, present))
+        return claims.each_row(nested_values.of_every(way, present))
 
-    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
-        return claims.Expectation("expect_column_values_to_not_be_null", {"column": place.column})
+    def expectation(self, place: expectations.ExportedRule) -> expectations.Expectation:
+        return expectations.Expectation(
+            "expect_column_values_to_not_be_null", {"column": place.column}
+        )
 
 
 class Unique(
@@ -106,10 +112,10 @@ class Unique(
     def key(self) -> tuple[str, ...]:
         return self.columns
 
-    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
+    def claim(self, context: rule_context.RuleContext) -> claims.CompiledClaim:
         return claims.no_rows(repeated(self.columns))
 
-    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
+    def expectation(self, place: expectations.ExportedRule) -> expectations.Expectation:
         return _of_keys(self.columns, {"ignore_row_if": "any_value_is_missing"})
 
 
@@ -128,7 +134,7 @@ class Refers(
     dataset: str
     other_columns: tuple[str, ...]
 
-    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
+    def claim(self, context: rule_context.RuleContext) -> claims.CompiledClaim:
         other = context.dataset(self.dataset)
         if len(self.columns) != len(self.other_columns) or not self.columns:
             raise NoCounterpartError("both sides of a reference need the same number of columns")
@@ -146,11 +152,11 @@ class Refers(
         )
         return _unfound(context, f"{quote_name(context.model.name)} AS own", other, present, equal)
 
-    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
+    def expectation(self, place: expectations.ExportedRule) -> expectations.Expectation:
         if "." not in self.dataset:
             message = "Great Expectations reads one table: the location of the other one is unknown"
             raise NoCounterpartError(message)
-        return claims.unexpected_rows(self.missing_rows("{batch}"))
+        return expectations.unexpected_rows(self.missing_rows("{batch}"))
 
     def missing_rows(self, table: str) -> str:
         """A query for the rows of a table whose values are missing in the other table."""
@@ -178,7 +184,7 @@ class Complete(
     column: str
     share: float
 
-    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
+    def claim(self, context: rule_context.RuleContext) -> claims.CompiledClaim:
         column = show(terms.column(self.column))
         if self.share >= 1:
             return claims.no_rows(f"null_count({column})")
@@ -186,10 +192,10 @@ class Complete(
             f"count({column}) / num_rows() >= {show_number(terms.share(self.share))}"
         )
 
-    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
+    def expectation(self, place: expectations.ExportedRule) -> expectations.Expectation:
         # Written as a percentage in contracts: 0.0007 is 0.07 / 100, and not its neighbor.
         kwargs = {"column": plain_name(self.column), "mostly": round(self.share * 100, 10) / 100}
-        return claims.Expectation("expect_column_values_to_not_be_null", kwargs)
+        return expectations.Expectation("expect_column_values_to_not_be_null", kwargs)
 
 
 class AllComplete(
@@ -203,7 +209,7 @@ class AllComplete(
 
     share: float
 
-    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
+    def claim(self, context: rule_context.RuleContext) -> claims.CompiledClaim:
         counts = [f"null_count({show(terms.column(item.path))})" for item in context.model.fields]
         if not counts:
             raise NoCounterpartError("the contract lists no columns")
@@ -229,13 +235,13 @@ class Distinct(
     columns: tuple[str, ...]
     duplicates: float
 
-    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
+    def claim(self, context: rule_context.RuleContext) -> claims.CompiledClaim:
         if self.duplicates <= 0:
             return claims.no_rows(repeated(self.columns))
         most = show_number(terms.share(self.duplicates))
         return claims.CompiledClaim(f"{repeated(self.columns)} / num_rows() <= {most}")
 
-    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
+    def expectation(self, place: expectations.ExportedRule) -> expectations.Expectation:
         if self.duplicates > 0:
             raise NoCounterpartError("Great Expectations permits no share of duplicates")
         return _of_keys(self.columns, {})
@@ -289,17 +295,17 @@ def repeated(columns: tuple[str, ...]) -> str:
 
 
 def _refers_from_within(
-    context: claims.RuleContext, other: str, column: str
+    context: rule_context.RuleContext, other: str, column: str
 ) -> claims.CompiledClaim:
     """A reference of the items of an array."""
-    model, items = quote_name(context.model.name), claims.nested(context.way)
+    model, items = quote_name(context.model.name), nested_values.nested(context.way)
     inner = f"SELECT explode({items}) AS item FROM {model}"  # noqa: S608
     equal = f"other.{terms.quoted(column)} = own.item"
     return _unfound(context, f"({inner}) AS own", other, "own.item IS NOT NULL", equal)
 
 
 def _unfound(
-    context: claims.RuleContext, source: str, other: str, present: str, equal: str
+    context: rule_context.RuleContext, source: str, other: str, present: str, equal: str
 ) -> claims.CompiledClaim:
     """No values are missing in another dataset."""
     partner = f"SELECT 1 FROM {quote_name(other)} AS other WHERE {equal}"  # noqa: S608
@@ -307,9 +313,9 @@ def _unfound(
     return claims.compared(claims.query(text), NONE, others=(other,))
 
 
-def _of_keys(columns: tuple[str, ...], of_several: dict[str, str]) -> claims.Expectation:
+def _of_keys(columns: tuple[str, ...], of_several: dict[str, str]) -> expectations.Expectation:
     names = [plain_name(column) for column in columns]
     if len(names) == 1:
-        return claims.Expectation("expect_column_values_to_be_unique", {"column": names[0]})
+        return expectations.Expectation("expect_column_values_to_be_unique", {"column": names[0]})
     kwargs = {"column_list": names, **of_several}
-    return claims.Expectation("expect_compound_columns_to_be_unique", kwargs)
+    return expectations.Expectation("expect_compound_columns_to_be_unique", kwargs)

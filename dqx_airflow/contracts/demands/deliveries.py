@@ -9,7 +9,7 @@ from math import inf
 from typing import Any
 
 from dqx_airflow.contracts import demand as base
-from dqx_airflow.contracts.compile import claims, terms
+from dqx_airflow.contracts.compile import claims, expectations, rule_context, terms
 from dqx_airflow.contracts.compile.terms import ValueKind, kind_of, sql_name
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_number
@@ -34,13 +34,13 @@ class DemandOnPeriod(ServiceLevel):
         seconds: float = next(value for name, value in self._values.items() if name in _PERIODS)
         return seconds
 
-    def not_before(self, extreme: str) -> claims.Expectation:
+    def not_before(self, extreme: str) -> expectations.Expectation:
         """The expectation that an extreme of the column is not older than the demand allows."""
         if self.column is None:
             raise NoCounterpartError("it does not name a column")
         timestamp = f"{extreme}({sql_name(self.column)})"
         oldest = f"current_timestamp() - INTERVAL {self.seconds:.10g} SECONDS"
-        return claims.unexpected_rows(
+        return expectations.unexpected_rows(
             f"SELECT {timestamp} AS moment FROM {{batch}} HAVING {timestamp} < {oldest}"  # noqa: S608
         )
 
@@ -58,7 +58,7 @@ class Fresh(
 
     age_s: float
 
-    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
+    def claim(self, context: rule_context.RuleContext) -> claims.CompiledClaim:
         try:
             column = self.column or _clock(context)
         except NoCounterpartError:
@@ -68,7 +68,7 @@ class Fresh(
             return claims.CompiledClaim(f"commit_age() <= {_time(self.seconds)}")
         return _younger(context, column, self.seconds)
 
-    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
+    def expectation(self, place: expectations.ExportedRule) -> expectations.Expectation:
         return self.not_before("max")
 
 
@@ -90,7 +90,7 @@ class Prompt(
         between, share = f"from {self.source} to {self.processed}", base.share_of_rows(self.share)
         return f"{between} at most {base.duration_text(self.delay_s)}{share}"
 
-    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
+    def claim(self, context: rule_context.RuleContext) -> claims.CompiledClaim:
         share = min(self.share, context.rule.share)
         if any(_is_text(context, column) for column in (self.source, self.processed)):
             passed = f"{_timestamp(context, self.processed)} - {_timestamp(context, self.source)}"
@@ -107,9 +107,9 @@ class Prompt(
         predicate = nodes.Compare("<=", delay, terms.duration(self.delay_s))
         return claims.each_row(predicate, share)
 
-    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
+    def expectation(self, place: expectations.ExportedRule) -> expectations.Expectation:
         deadline = f"{sql_name(self.source)} + INTERVAL {self.delay_s:.10g} SECONDS"
-        return claims.rows_where(f"{sql_name(self.processed)} > {deadline}", self.share)
+        return expectations.rows_where(f"{sql_name(self.processed)} > {deadline}", self.share)
 
 
 class Retained(
@@ -126,7 +126,7 @@ class Retained(
 
     period_s: float
 
-    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
+    def claim(self, context: rule_context.RuleContext) -> claims.CompiledClaim:
         column = self.column or _clock(context)
         _time(self.seconds)
         days, rest = divmod(self.seconds, _DAY_S)
@@ -137,7 +137,7 @@ class Retained(
             is_older = f"coalesce({is_older}, {terms.quoted(column)} IS NOT NULL)"
         return claims.no_rows(claims.sql(f"count_if({is_older})"))
 
-    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
+    def expectation(self, place: expectations.ExportedRule) -> expectations.Expectation:
         return self.not_before("min")
 
 
@@ -181,7 +181,7 @@ class Volume(ServiceLevel, dimension="coverage", is_quality=True):
         low, high = (None if end is None else end * factor for end in (self.low, self.high))
         return low, high
 
-    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
+    def claim(self, context: rule_context.RuleContext) -> claims.CompiledClaim:
         _need_dates(context)
         rows = "num_rows()" if self.days <= 1 else mean_rows(context, self.days)
         if self.baseline is None:
@@ -213,7 +213,7 @@ class HourlyVolume(
         of_column = f" of {self.column}" if self.column else ""
         return f"{base.range_text(self.low, self.high)} rows an hour{of_column}"
 
-    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
+    def claim(self, context: rule_context.RuleContext) -> claims.CompiledClaim:
         bounds = [
             f"found {op} {show(terms.number(limit))}"
             for op, limit in (("<", self.low), (">", self.high))
@@ -257,7 +257,7 @@ class Arrives(DemandOnPeriod, dimension="timeliness", odcs_property="frequency")
             return base.Order.OTHER
         return base.falling(self.seconds, new.seconds)
 
-    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
+    def claim(self, context: rule_context.RuleContext) -> claims.CompiledClaim:
         column = self.column
         if column is None and not _may_have_dates(context):
             column = _only_timestamp(context)
@@ -307,7 +307,9 @@ _MONTH_S = 31_556_952 // 12
 _DAY_S = 86400
 
 
-def _clock(context: claims.RuleContext, *, of_what: str = "age", tells_hours: bool = False) -> str:
+def _clock(
+    context: rule_context.RuleContext, *, of_what: str = "age", tells_hours: bool = False
+) -> str:
     """The default time column of a model: its only timestamp, or the date column of the gate's
     dataset.
 
@@ -329,12 +331,12 @@ def _clock(context: claims.RuleContext, *, of_what: str = "age", tells_hours: bo
     )
 
 
-def _timestamps(context: claims.RuleContext) -> list[str]:
+def _timestamps(context: rule_context.RuleContext) -> list[str]:
     """The columns of the model that are timestamps."""
     return [item.path for item in context.model.fields if kind_of(item) is ValueKind.TIMESTAMP]
 
 
-def _only_timestamp(context: claims.RuleContext) -> str:
+def _only_timestamp(context: rule_context.RuleContext) -> str:
     """The only timestamp of a model whose dataset has no date column.
 
     :raises NoCounterpartError: the model has no timestamp, or several.
@@ -346,28 +348,30 @@ def _only_timestamp(context: claims.RuleContext) -> str:
     raise NoCounterpartError(f"{_undated(context)}, and its model has {found}")
 
 
-def mean_rows(context: claims.RuleContext, days: int) -> str:
+def mean_rows(context: rule_context.RuleContext, days: int) -> str:
     """The mean number of rows over n days. A day without rows counts: that is the fault."""
     _need_dates(context)
     return f"mean(coalesce(num_rows(), 0), n {days})"
 
 
-def _may_have_dates(context: claims.RuleContext) -> bool:
+def _may_have_dates(context: rule_context.RuleContext) -> bool:
     """False if the gate's dataset is known, and has no date column."""
     return context.ref is None or context.ref.date_column is not None
 
 
-def _need_dates(context: claims.RuleContext) -> None:
+def _need_dates(context: rule_context.RuleContext) -> None:
     """:raises NoCounterpartError: the gate's dataset has no date column."""
     if not _may_have_dates(context):
         raise NoCounterpartError(_undated(context))
 
 
-def _undated(context: claims.RuleContext) -> str:
+def _undated(context: rule_context.RuleContext) -> str:
     return f"it compares days, but dataset '{context.model.name}' has no date_column"
 
 
-def _with_empty_hours(context: claims.RuleContext, timestamps: str, hours: str, now: str) -> str:
+def _with_empty_hours(
+    context: rule_context.RuleContext, timestamps: str, hours: str, now: str
+) -> str:
     """The hours including hours without rows, as SQL: all past hours of the days with rows; for a
     dataset without dates, from the first hour with rows to the last."""
     first, last = "date_trunc('HOUR', min(moment))", "date_trunc('HOUR', max(moment))"
@@ -403,7 +407,9 @@ def _within(expression: str, low: float | None, high: float | None) -> claims.Co
     raise NoCounterpartError("it has no limits")
 
 
-def _younger(context: claims.RuleContext, column: str, seconds: float) -> claims.CompiledClaim:
+def _younger(
+    context: rule_context.RuleContext, column: str, seconds: float
+) -> claims.CompiledClaim:
     """The latest value is at most this old."""
     limit = _time(seconds)
     if not _is_text(context, column):
@@ -413,13 +419,13 @@ def _younger(context: claims.RuleContext, column: str, seconds: float) -> claims
     return claims.CompiledClaim(f"{claims.sql(is_young)} == 1")
 
 
-def _timestamp(context: claims.RuleContext, column: str) -> str:
+def _timestamp(context: rule_context.RuleContext, column: str) -> str:
     """A column of timestamps or of strings with timestamps, as SQL; NULL for other strings."""
     name = terms.quoted(column)
     return f"try_cast({name} AS TIMESTAMP)" if _is_text(context, column) else name
 
 
-def _is_text(context: claims.RuleContext, column: str) -> bool:
+def _is_text(context: rule_context.RuleContext, column: str) -> bool:
     return kind_of(context.model.field_at(column)) is ValueKind.TEXT
 
 

@@ -7,7 +7,15 @@ from math import ceil, floor
 from typing import Any
 
 from dqx_airflow.contracts import demand as base
-from dqx_airflow.contracts.compile import claims, terms
+from dqx_airflow.contracts.compile import (
+    claims,
+    expectations,
+    rule_context,
+    spark_predicates,
+    sql_forms,
+    sql_meanings,
+    terms,
+)
 from dqx_airflow.contracts.demands.columns import repeated
 from dqx_airflow.contracts.demands.values import Pattern, among
 from dqx_airflow.contracts.model import Field, plain_name
@@ -72,7 +80,7 @@ class MetricRule(
     def dimension(self) -> str | None:  # type: ignore[override]
         return _OF_METRICS.get(self.metric)
 
-    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
+    def claim(self, context: rule_context.RuleContext) -> claims.CompiledClaim:
         """A metric with a condition. A count of rows becomes a demand on each of them if
         possible: then failing rows can be shown."""
         if self.metric == MOST_COMMON:
@@ -93,30 +101,30 @@ class MetricRule(
             expression = (
                 f"num_rows(where {show(bad)})"
                 if context.is_filtered
-                else claims.sql(f"count_if({claims.spark_text(bad)})")
+                else claims.sql(f"count_if({spark_predicates.spark_text(bad)})")
             )
         if self.is_percent:
             return claims.compared(f"{expression} / num_rows()", self.condition, "%")
         return claims.compared(expression, self.condition)
 
-    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
+    def expectation(self, place: expectations.ExportedRule) -> expectations.Expectation:
         if self.metric == "null_count" and self.is_percent:
             if self.condition.op != "<=":
                 raise NoCounterpartError(base.NO_EXPECTATION)
             share = round(1 - self.condition.bound / 100, 12)
             kwargs: dict[str, Any] = {"column": plain_name(self.arguments[0]), "mostly": share}
-            return claims.Expectation("expect_column_values_to_not_be_null", kwargs)
+            return expectations.Expectation("expect_column_values_to_not_be_null", kwargs)
         if self.metric == "most_common" and len(self.arguments) == 1:
             values = [value for value in self.values if value is not None]
             kwargs = {"column": plain_name(self.arguments[0]), "value_set": values}
-            return claims.Expectation("expect_column_most_common_value_to_be_in_set", kwargs)
+            return expectations.Expectation("expect_column_most_common_value_to_be_in_set", kwargs)
         ends = _ends(self.condition, is_count=self.metric in _COUNTS)
         kind = MEASURED.get(self.metric, "")
         column = {"column": plain_name(self.arguments[0])} if self.arguments else {}
         is_plain = not (self.is_percent or self.values or self.pattern is not None)
         if len(self.arguments) != ("_table_" not in kind) or not (kind and ends and is_plain):
             raise NoCounterpartError(base.NO_EXPECTATION)
-        return claims.Expectation(kind, {**column, **ends})
+        return expectations.Expectation(kind, {**column, **ends})
 
 
 def _metric(demand: MetricRule) -> str:
@@ -129,12 +137,12 @@ def _metric(demand: MetricRule) -> str:
     return f"{demand.metric}({arguments})"
 
 
-def _invalid(context: claims.RuleContext, demand: MetricRule) -> nodes.Expression:
+def _invalid(context: rule_context.RuleContext, demand: MetricRule) -> nodes.Expression:
     """The predicate that a value is not one of the valid values."""
     return terms.negated(_joined(_stated(context, demand, "valid"), "and"))
 
 
-def _missing(context: claims.RuleContext, demand: MetricRule) -> nodes.Expression:
+def _missing(context: rule_context.RuleContext, demand: MetricRule) -> nodes.Expression:
     """The predicate that a value is NULL, or one of the values that mean a missing value."""
     column, item = _subject(context, demand)
     try:
@@ -146,12 +154,14 @@ def _missing(context: claims.RuleContext, demand: MetricRule) -> nodes.Expressio
     return _joined([nodes.IsNull(column), *listed], "or")
 
 
-def _equal(context: claims.RuleContext, demand: MetricRule) -> nodes.Expression:
+def _equal(context: rule_context.RuleContext, demand: MetricRule) -> nodes.Expression:
     """The predicate that a value is one of the counted values."""
     return _joined(_stated(context, demand, "counted"), "or")
 
 
-def _stated(context: claims.RuleContext, demand: MetricRule, what: str) -> list[nodes.Expression]:
+def _stated(
+    context: rule_context.RuleContext, demand: MetricRule, what: str
+) -> list[nodes.Expression]:
     """The predicates for the values of a demand.
 
     :raises NoCounterpartError: it has none.
@@ -167,7 +177,9 @@ _COUNTED = {"invalid_count": _invalid, "missing_count": _missing, "count_values"
 """Metrics that count the rows for which a predicate is true."""
 
 
-def _subject(context: claims.RuleContext, demand: MetricRule) -> tuple[nodes.Name, Field | None]:
+def _subject(
+    context: rule_context.RuleContext, demand: MetricRule
+) -> tuple[nodes.Name, Field | None]:
     if len(demand.arguments) != 1:
         raise NoCounterpartError(f"{demand.metric} takes exactly one column")
     (path,) = demand.arguments
@@ -237,15 +249,15 @@ class RowsSatisfy(
             return base.Order.OTHER
         return base.Condition(*before[1]).order(base.Condition(*after[1]))
 
-    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
+    def claim(self, context: rule_context.RuleContext) -> claims.CompiledClaim:
         share = min(self.share, context.rule.share)
-        rule = claims.row_meaning(context, self.predicate, self.sql_dialect)
+        rule = sql_meanings.row_meaning(context, self.predicate, self.sql_dialect)
         match rule:
-            case claims.RowSql(sql=predicate):
+            case sql_forms.RowSql(sql=predicate):
                 return claims.satisfied(predicate, share)
-            case claims.TableSql(sql=predicate):
+            case sql_forms.TableSql(sql=predicate):
                 return claims.CompiledClaim(f"{claims.sql(f'CAST({predicate} AS INT)')} == 1")
-            case claims.Query(sql=text, datasets=datasets):
+            case sql_forms.Query(sql=text, datasets=datasets):
                 if share < 1:
                     raise NoCounterpartError(
                         "a share of rows cannot be combined with other datasets or window functions"
@@ -254,8 +266,8 @@ class RowsSatisfy(
             case _:
                 return claims.each_row(rule, share)
 
-    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
-        return claims.rows_where(f"NOT ({self.predicate})", self.share)
+    def expectation(self, place: expectations.ExportedRule) -> expectations.Expectation:
+        return expectations.rows_where(f"NOT ({self.predicate})", self.share)
 
 
 class QueryGives(
@@ -275,16 +287,16 @@ class QueryGives(
         is_same = _same_sql(self, new, "query")
         return self.condition.order(new.condition) if is_same else base.Order.OTHER
 
-    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
-        rule = claims.query_meaning(context, self.query, self.sql_dialect)
+    def claim(self, context: rule_context.RuleContext) -> claims.CompiledClaim:
+        rule = sql_meanings.query_meaning(context, self.query, self.sql_dialect)
         match rule:
-            case claims.Query(sql=text, datasets=datasets):
+            case sql_forms.Query(sql=text, datasets=datasets):
                 return claims.compared(claims.query(text), self.condition, others=datasets)
-            case claims.TableSql(sql=text):
+            case sql_forms.TableSql(sql=text):
                 return claims.compared(claims.sql(text), self.condition)
         if self.condition == base.NONE:
             return claims.each_row(terms.negation(rule))
-        counted = claims.sql(f"count_if({claims.spark_text(rule)})")
+        counted = claims.sql(f"count_if({spark_predicates.spark_text(rule)})")
         return claims.compared(counted, self.condition)
 
 
@@ -312,9 +324,11 @@ class AmongRows(base.Demand, words="{demand} where {where}", is_quality=True):
             return base.Order.OTHER
         return base.compare_demands(self.demand, new.demand, is_whole=is_whole)
 
-    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim | claims.EnforcedByType:
-        where = claims.row_meaning(context, self.where, self.sql_dialect)
-        if isinstance(where, claims.RowSql | claims.TableSql | claims.Query):
+    def claim(
+        self, context: rule_context.RuleContext
+    ) -> claims.CompiledClaim | claims.EnforcedByType:
+        where = sql_meanings.row_meaning(context, self.where, self.sql_dialect)
+        if isinstance(where, sql_forms.RowSql | sql_forms.TableSql | sql_forms.Query):
             raise NoCounterpartError(f"DQL cannot express the filter: {self.where}")
         rule = replace(context.rule, demand=self.demand)
         claim = self.demand.claim(replace(context, rule=rule, is_filtered=True))
@@ -323,7 +337,7 @@ class AmongRows(base.Demand, words="{demand} where {where}", is_quality=True):
             raise NoCounterpartError(message)
         return replace(claim, text=claim.text + show_where(where))
 
-    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
+    def expectation(self, place: expectations.ExportedRule) -> expectations.Expectation:
         if self.sql_dialect not in (None, "spark", "databricks"):
             raise NoCounterpartError(base.NO_EXPECTATION)
         expectation = place.of(self.demand)

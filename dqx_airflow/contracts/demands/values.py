@@ -9,7 +9,14 @@ from math import floor
 from typing import Any, ClassVar
 
 from dqx_airflow.contracts import demand as base
-from dqx_airflow.contracts.compile import claims, terms
+from dqx_airflow.contracts.compile import (
+    claims,
+    expectations,
+    nested_values,
+    rule_context,
+    spark_predicates,
+    terms,
+)
 from dqx_airflow.contracts.compile.ecma_regex import java_pattern
 from dqx_airflow.contracts.compile.terms import ValueKind, kind_of
 from dqx_airflow.contracts.model import Field, parts_of
@@ -35,18 +42,19 @@ class ValueDemand(base.Demand, dimension="conformity"):
     is_of_text: ClassVar[bool] = False
     """Whether values of other types are compared as strings."""
 
-    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
+    def claim(self, context: rule_context.RuleContext) -> claims.CompiledClaim:
         """The claim about each value of the column, or each value nested in it."""
         share = context.rule.share
         kind = kind_of(context.item)
         if self.is_of_text and kind not in (ValueKind.TEXT, ValueKind.UNKNOWN):
             return _matches_as_text(context, self, kind)
-        if not claims.is_sayable(context.way):
-            wrong = f"NOT {claims.spark_text(self.predicate(claims.ITEM, context.item))}"
+        if not nested_values.is_sayable(context.way):
+            predicate = self.predicate(nested_values.ITEM, context.item)
+            wrong = f"NOT {spark_predicates.spark_text(predicate)}"
             return claims.no_rows(claims.rows_with(context.way, wrong), share)
-        way = claims.steps_of(context)
+        way = nested_values.steps_of(context)
         return claims.each_row(
-            claims.of_every(way, self.predicate(way[-1].operand, context.item)), share
+            nested_values.of_every(way, self.predicate(way[-1].operand, context.item)), share
         )
 
     def predicate(self, operand: nodes.Expression, item: Field | None) -> nodes.Expression:
@@ -73,7 +81,7 @@ class Pattern(ValueDemand, words="matches {expression}", odcs_types=("string",))
     is_of_text = True
     expression: str
 
-    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
+    def expectation(self, place: expectations.ExportedRule) -> expectations.Expectation:
         return _matching(place, self.expression)
 
     def keywords(self, *, is_array: bool) -> dict[str, Any]:
@@ -107,7 +115,7 @@ class OfFormat(ValueDemand, words="has the format {name}", odcs_types=("string",
             raise NoCounterpartError(f"unknown format '{self.name}': {hint}")
         return nodes.HasFormat(operand, nodes.Name(self.name))
 
-    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
+    def expectation(self, place: expectations.ExportedRule) -> expectations.Expectation:
         form = TEXT_FORMATS[self.name]
         if form.check_digits is not None:
             raise NoCounterpartError("no expectation computes check digits")
@@ -137,9 +145,9 @@ class OneOf(
     def predicate(self, operand: nodes.Expression, item: Field | None) -> nodes.Expression:
         return among(operand, self.values, item)
 
-    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
+    def expectation(self, place: expectations.ExportedRule) -> expectations.Expectation:
         kwargs = {"column": place.column, "value_set": list(self.values), **place.mostly}
-        return claims.Expectation("expect_column_values_to_be_in_set", kwargs)
+        return expectations.Expectation("expect_column_values_to_be_in_set", kwargs)
 
 
 class Bound(_Limit, words="{op} {value}", odcs_types=(*_NUMBERS, "date", "timestamp")):
@@ -165,10 +173,10 @@ class Bound(_Limit, words="{op} {value}", odcs_types=(*_NUMBERS, "date", "timest
             raise NoCounterpartError("a string cannot be compared with a number")
         return nodes.Compare(self.op, operand, terms.literal(self.value, kind))
 
-    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
+    def expectation(self, place: expectations.ExportedRule) -> expectations.Expectation:
         ends = (self, None) if self.op.startswith(">") else (None, self)
         expectation = bounds_of(place.column, *ends)
-        return claims.Expectation(expectation.type, expectation.kwargs | place.mostly)
+        return expectations.Expectation(expectation.type, expectation.kwargs | place.mostly)
 
 
 def _bound_rank(op: str, value: Any, is_whole: bool) -> tuple[Any, int]:
@@ -208,14 +216,14 @@ class _OfMoment(ValueDemand):
     def predicate(self, operand: nodes.Expression, item: Field | None) -> nodes.Expression:
         raise NoCounterpartError("only SQL reads times in strings")
 
-    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
+    def claim(self, context: rule_context.RuleContext) -> claims.CompiledClaim:
         share = context.rule.share
         if context.is_reachable and context.item is not None:
             return claims.satisfied(self.holds(terms.sql_name(context.item.path)), share)
-        wrong = f"NOT ({self.holds(quote_name(claims.ITEM.text))})"
+        wrong = f"NOT ({self.holds(quote_name(nested_values.ITEM.text))})"
         return claims.no_rows(claims.rows_with(context.way, wrong), share)
 
-    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
+    def expectation(self, place: expectations.ExportedRule) -> expectations.Expectation:
         return _without(place, f"NOT ({self.holds(place.sql_column)})")
 
 
@@ -296,13 +304,13 @@ class Length(_Limit, words="length {op} {count}", odcs_types=("string", "array")
         measured = terms.call("size" if kind is ValueKind.NESTED else "length", operand)
         return nodes.Compare(self.op, measured, terms.number(self.count))
 
-    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
+    def expectation(self, place: expectations.ExportedRule) -> expectations.Expectation:
         if place.item is None or place.item.type == "array":
             raise NoCounterpartError(base.NO_EXPECTATION)
         ends = (self.count, None) if self.op == ">=" else (None, self.count)
         bounds = {"min_value": ends[0], "max_value": ends[1]}
         kwargs = {"column": place.column, **bounds, **place.mostly}
-        return claims.Expectation("expect_column_value_lengths_to_be_between", kwargs)
+        return expectations.Expectation("expect_column_value_lengths_to_be_between", kwargs)
 
 
 def _multiples(old: int | float, new: int | float) -> base.Order:
@@ -341,7 +349,7 @@ class MultipleOf(
         rest = nodes.Arithmetic("-", quotient, terms.call("round", quotient))
         return nodes.Compare("<=", terms.call("abs", rest), terms.number(_NEARLY))
 
-    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
+    def expectation(self, place: expectations.ExportedRule) -> expectations.Expectation:
         return _without(place, f"{place.sql_column} % {self.divisor} <> 0")
 
 
@@ -363,7 +371,7 @@ class Digits(ValueDemand, words="at most {precision} digits, {scale} after the p
         has_room = nodes.Compare("<", terms.call("abs", operand), limit)
         return has_room if terms.is_whole(item) else nodes.Junction("and", has_scale, has_room)
 
-    def expectation(self, place: claims.ExportedRule) -> claims.Expectation:
+    def expectation(self, place: expectations.ExportedRule) -> expectations.Expectation:
         return _without(place, self.too_many(place.sql_column))
 
     def too_many(self, column: str) -> str:
@@ -380,25 +388,25 @@ class UniqueItems(
     def keywords(self, *, is_array: bool) -> dict[str, Any]:
         return {"uniqueItems": True}
 
-    def claim(self, context: claims.RuleContext) -> claims.CompiledClaim:
+    def claim(self, context: rule_context.RuleContext) -> claims.CompiledClaim:
         """No array contains a value twice; NULL counts as a value."""
         if context.item is None or context.item.type != "array":
             raise NoCounterpartError("only the items of an array can be unique")
-        if not claims.is_sayable(context.way):
+        if not nested_values.is_sayable(context.way):
             # As structs, since Spark 3.5 tells 0.0 from -0.0 where these are the items themselves.
             distinct = "array_distinct(transform(item, x -> struct(x)))"
             repeated = f"item -> size(item) <> size({distinct})"
-            repeating = f"exists({claims.nested(context.way)}, {repeated})"
+            repeating = f"exists({nested_values.nested(context.way)}, {repeated})"
             return claims.no_rows(claims.sql(f"count_if({repeating})"), context.rule.share)
-        way = claims.steps_of(context)
+        way = nested_values.steps_of(context)
         array = way[-1].operand
         once = terms.call("size", terms.call("distinct", array))
         predicate = nodes.Compare("==", terms.call("size", array), once)
-        return claims.each_row(claims.of_every(way, predicate), context.rule.share)
+        return claims.each_row(nested_values.of_every(way, predicate), context.rule.share)
 
 
 def _matches_as_text(
-    context: claims.RuleContext, demand: ValueDemand, kind: ValueKind
+    context: rule_context.RuleContext, demand: ValueDemand, kind: ValueKind
 ) -> claims.CompiledClaim:
     """A pattern on values that are not strings, applied to their string form."""
     share = context.rule.share
@@ -406,18 +414,18 @@ def _matches_as_text(
         message = f"only strings can match a pattern, and this is of type {kind.value}"
         raise NoCounterpartError(message)
     if not context.is_reachable:
-        wrong = f"NOT {claims.spark_text(demand.predicate(claims.ITEM, None))}"
+        wrong = f"NOT {spark_predicates.spark_text(demand.predicate(nested_values.ITEM, None))}"
         return claims.no_rows(claims.rows_with(context.way, wrong), share)
-    claim = demand.predicate(claims.column_of(context), None)
+    claim = demand.predicate(nested_values.column_of(context), None)
     assert context.item is not None
     column = quote_name(*parts_of(context.item.path))
     text = f"CAST({column} AS STRING)"
     if isinstance(claim, nodes.Matches):
-        like = claims.like_pattern(text, claim.pattern.value)
+        like = spark_predicates.like_pattern(text, claim.pattern.value)
     else:
         assert isinstance(claim, nodes.HasFormat)
         form = TEXT_FORMATS[claim.format.text]
-        like = form.sql(text, claims.like_pattern(text, whole(form.pattern)))
+        like = form.sql(text, spark_predicates.like_pattern(text, whole(form.pattern)))
     unlike = f"count_if(NOT {like})"
     return claims.no_rows(claims.sql(unlike), share, claims.sql(f"count({column})"))
 
@@ -468,7 +476,7 @@ def _times(operand: nodes.Expression, factor: int) -> nodes.Expression:
     return operand if factor == 1 else nodes.Arithmetic("*", operand, terms.number(factor))
 
 
-def bounds_of(column: str, lowest: Bound | None, highest: Bound | None) -> claims.Expectation:
+def bounds_of(column: str, lowest: Bound | None, highest: Bound | None) -> expectations.Expectation:
     """The expectation for both bounds of a range."""
     kwargs: dict[str, Any] = {
         "column": column,
@@ -479,15 +487,15 @@ def bounds_of(column: str, lowest: Bound | None, highest: Bound | None) -> claim
         kwargs["strict_min"] = True
     if highest is not None and highest.op == "<":
         kwargs["strict_max"] = True
-    return claims.Expectation("expect_column_values_to_be_between", kwargs)
+    return expectations.Expectation("expect_column_values_to_be_between", kwargs)
 
 
-def _matching(place: claims.ExportedRule, regex: str) -> claims.Expectation:
+def _matching(place: expectations.ExportedRule, regex: str) -> expectations.Expectation:
     kwargs = {"column": place.column, "regex": regex, **place.mostly}
-    return claims.Expectation("expect_column_values_to_match_regex", kwargs)
+    return expectations.Expectation("expect_column_values_to_match_regex", kwargs)
 
 
-def _without(place: claims.ExportedRule, wrong: str) -> claims.Expectation:
+def _without(place: expectations.ExportedRule, wrong: str) -> expectations.Expectation:
     if place.rule.share < 1:
         raise NoCounterpartError(base.NO_EXPECTATION)
-    return claims.rows_where(wrong)
+    return expectations.rows_where(wrong)

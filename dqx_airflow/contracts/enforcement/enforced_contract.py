@@ -16,7 +16,8 @@ from sqlglot import exp
 
 from dqx_airflow import values
 from dqx_airflow.contracts import model as elements
-from dqx_airflow.contracts.compile.claims import RuleContext, filled_in, placeholders
+from dqx_airflow.contracts.compile.rule_context import RuleContext
+from dqx_airflow.contracts.compile.sql_meanings import filled_in, placeholders
 from dqx_airflow.contracts.compile.sql_rules import parsed, written_name
 from dqx_airflow.contracts.compile.suite import Compiled, Unenforced, compile_contract
 from dqx_airflow.contracts.demands import Demand, OnlyColumns, QueryGives, RowsSatisfy

@@ -16,8 +16,8 @@ from typing import Any, TypeAlias
 
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts import model as elements
-from dqx_airflow.contracts.compile.claims import RuleContext
 from dqx_airflow.contracts.compile.ecma_regex import BrokenPatternError, java_pattern
+from dqx_airflow.contracts.compile.rule_context import RuleContext
 from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.dialects import reader_of
 from dqx_airflow.contracts.dialects.personal_data import looks_personal

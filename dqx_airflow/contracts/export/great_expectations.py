@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dqx_airflow.contracts import demands
-from dqx_airflow.contracts.compile.claims import Expectation, ExportedRule
+from dqx_airflow.contracts.compile.expectations import Expectation, ExportedRule
 from dqx_airflow.contracts.demands.columns import type_name
 from dqx_airflow.contracts.demands.values import bounds_of
 from dqx_airflow.contracts.dialects import reader_of

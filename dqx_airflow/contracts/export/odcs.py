@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dqx_airflow.contracts import demands, export
-from dqx_airflow.contracts.compile.claims import ExportedRule
+from dqx_airflow.contracts.compile.expectations import ExportedRule
 from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.contracts.dialects.foreign import THRESHOLDS, great_expectations

@@ -17,7 +17,7 @@ import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 
-from dqx_airflow.contracts.registry import FORMAT, VersionEntry
+from dqx_airflow.contracts.registry.home import FORMAT, VersionEntry
 from dqx_airflow.datasets.delta_log import require_whole_commits
 from dqx_airflow.errors import RegistryError, first_line
 

@@ -1,0 +1,87 @@
+"""A rule in its context: its contract, its model, and the path of its field."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from itertools import pairwise
+
+from dqx_airflow.contracts.model import Contract, Field, Model, Rule
+from dqx_airflow.values import DatasetRef
+
+_OF_ONE_DATABASE = ("postgres", "postgresql")
+_FIRST_SCHEMAS = ("public", "dbo", "main")
+"""The default schemas of databases."""
+
+
+@dataclass(frozen=True, slots=True)
+class RuleContext:
+    """A rule in its context. `way` is the path of fields from the column to the field of the rule;
+    empty without a field. `ref` is the dataset of the model and `on` the date of its data, if
+    known. A rule that `is_filtered` applies to some of the rows, which SQL with a query of its own
+    cannot express."""
+
+    contract: Contract
+    model: Model
+    way: tuple[Field, ...]
+    rule: Rule
+    ref: DatasetRef | None = None
+    on: date | None = None
+    is_filtered: bool = False
+
+    @property
+    def item(self) -> Field | None:
+        return self.way[-1] if self.way else None
+
+    @property
+    def reachable(self) -> tuple[Field, ...]:
+        """The part of the path that DQL can express: up to the first array or map."""
+        for number, (outer, inner) in enumerate(pairwise(self.way)):
+            if all(inner is not part for part in outer.fields):
+                return self.way[: number + 1]
+        return self.way
+
+    @property
+    def is_reachable(self) -> bool:
+        return len(self.reachable) == len(self.way)
+
+    def dataset(self, written: str) -> str:
+        """The dataset of a table: a model of the contract by its name, its location, or its name
+        on a server (`public.orders`), or else the name as written.
+
+        Without a server that has a schema, the default schemas of databases are assumed.
+        """
+        wanted = written.replace("`", "").lower()
+        for model in self.contract.models:
+            if model.name == written:
+                return model.name
+        for model in self.contract.models:
+            table = (model.location or model.name).lower()
+            if wanted in (model.name.lower(), table):
+                return model.name
+            for server in self.contract.servers:
+                located = (server.location or "").lower().replace("{model}", table)
+                if f".{located}".endswith(f".{wanted}"):
+                    return model.name
+                # A Postgres query cannot name another database than its own.
+                if (
+                    located
+                    and server.type in _OF_ONE_DATABASE
+                    and f".{wanted}".endswith(f".{located}")
+                ):
+                    return model.name
+            schema, _, name = wanted.rpartition(".")
+            if name == table and schema in _FIRST_SCHEMAS and not self._has_schemas:
+                return model.name
+        return written.replace("`", "")
+
+    def fields_of(self, dataset: str) -> tuple[Field, ...]:
+        """The fields of a dataset; none if no model describes it."""
+        model = self.contract.model(dataset)
+        return model.fields if model is not None else ()
+
+    @property
+    def _has_schemas(self) -> bool:
+        """True if a server has a schema for its tables."""
+        places = (server.location or "" for server in self.contract.servers)
+        return any(place.endswith(".{model}") and "/" not in place for place in places)
