@@ -26,7 +26,7 @@ from peers.environments import CACHE, ENVIRONMENTS, Engine, interpreter
 
 from dqx_airflow.cli.contract.versions import contract_files
 from dqx_airflow.contracts.compile.suite import compile_contract
-from dqx_airflow.contracts.enforcement.enforced_contract import counts, coverage
+from dqx_airflow.contracts.enforcement.coverage import counts, coverage
 from dqx_airflow.contracts.enforcement.lint import lint
 from dqx_airflow.contracts.model import Treatment
 from dqx_airflow.contracts.read import read_contract

@@ -20,14 +20,14 @@ from dqx_airflow.api import run as runs
 from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase, is_spark_frame
 from dqx_airflow.api.run import DatedResults, Results, SelectedRunKeywords
 from dqx_airflow.contracts import demands
+from dqx_airflow.contracts.enforcement.contract_datasets import datasets_as_contract_says
 from dqx_airflow.contracts.enforcement.enforced_contract import (
     Enforced,
     Enforcement,
     Unsupported,
-    datasets_as_contract_says,
     enforce,
-    objection_to_version,
 )
+from dqx_airflow.contracts.enforcement.pins import objection_to_version
 from dqx_airflow.contracts.field_types import spark_type
 from dqx_airflow.contracts.model import Contract as ContractModel
 from dqx_airflow.contracts.model import Model, Rule

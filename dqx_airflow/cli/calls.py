@@ -440,7 +440,8 @@ class _CallReader:
         self, path: Path, source: SourceFile, template: GateRequest, given: Mapping[str, DatasetRef]
     ) -> GateRequest | None:
         """The request for a contract; None if there are errors."""
-        from dqx_airflow.contracts.enforcement.enforced_contract import dataset_settings, enforce
+        from dqx_airflow.contracts.enforcement.contract_datasets import dataset_settings
+        from dqx_airflow.contracts.enforcement.enforced_contract import enforce
         from dqx_airflow.contracts.references import FolderReader
 
         options = self.options

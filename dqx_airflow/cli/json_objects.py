@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from dqx_airflow.cli.contract.documents import Covered
     from dqx_airflow.contracts.datalex_binding import Impact
     from dqx_airflow.contracts.diff.kinds import Change, Diff
-    from dqx_airflow.contracts.enforcement.enforced_contract import ClauseCoverage
+    from dqx_airflow.contracts.enforcement.coverage import ClauseCoverage
     from dqx_airflow.contracts.publishing import PublishedVersion
     from dqx_airflow.contracts.uses import Reliance
     from dqx_airflow.importing.tools import ImportedRule

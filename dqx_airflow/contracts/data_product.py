@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from dqx_airflow.contracts.document import Document, Mapping, Scalar, show_path
-from dqx_airflow.contracts.enforcement.enforced_contract import objection_to_version
+from dqx_airflow.contracts.enforcement.pins import objection_to_version
 from dqx_airflow.contracts.mistakes import mistake
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.contracts.schema import schema_errors

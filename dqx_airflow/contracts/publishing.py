@@ -14,12 +14,8 @@ from itertools import pairwise
 
 from dqx_airflow.contracts.dialects import reader_of
 from dqx_airflow.contracts.diff import Diff, diff
-from dqx_airflow.contracts.enforcement.enforced_contract import (
-    end_of,
-    is_version,
-    lifecycle_status,
-    objection_to_version,
-)
+from dqx_airflow.contracts.enforcement.lifecycle import end_of, lifecycle_status
+from dqx_airflow.contracts.enforcement.pins import is_version, objection_to_version
 from dqx_airflow.contracts.mistakes import listed_texts
 from dqx_airflow.contracts.model import (
     CADENCES,

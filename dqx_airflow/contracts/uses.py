@@ -18,7 +18,7 @@ from pathlib import Path
 
 from dqx_airflow.contracts.datalex_binding import reference_of
 from dqx_airflow.contracts.dialects.datalex import Manifest
-from dqx_airflow.contracts.enforcement import enforced_contract
+from dqx_airflow.contracts.enforcement import lifecycle, pins
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.contracts.publishing import PublishedVersion, newest_of
 from dqx_airflow.contracts.read import read_contract
@@ -442,12 +442,12 @@ def reliances(
 
 def _reliance(use: ConsumerUse, newest_first: Sequence[PublishedVersion], on: date) -> Reliance:
     wanted = (use.pin or use.version or "").lstrip("@")
-    if wanted and not enforced_contract.is_version(wanted):
+    if wanted and not pins.is_version(wanted):
         return Reliance(use, None, f"'{wanted}' has no known version before it runs")
     used, newest = newest_of(newest_first, wanted or None), newest_first[0]
     if used is None:
         return Reliance(use, None, f"no version {wanted} is published")
-    state = enforced_contract.lifecycle_status(used.contract, on)
+    state = lifecycle.lifecycle_status(used.contract, on)
     concern = state.message if state is not None else None
     if concern is None and used.version.major < newest.version.major:
         concern = f"version {newest.contract.version} is published"

@@ -238,7 +238,7 @@ class ContractGateOperator(GateOperator):
         :param render: renders the templates in a setting.
         :raises GateMisconfigured: a model has no dataset, or an invalid one.
         """
-        from dqx_airflow.contracts.enforcement.enforced_contract import dataset_settings
+        from dqx_airflow.contracts.enforcement.contract_datasets import dataset_settings
         from dqx_airflow.operators.gate_request import rendered
 
         given = {} if self.datasets is None else dict(super().dataset_settings(render))

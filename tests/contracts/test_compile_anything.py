@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts import model as m
 from dqx_airflow.contracts.compile.suite import compile_contract
-from dqx_airflow.contracts.enforcement.enforced_contract import coverage
+from dqx_airflow.contracts.enforcement.coverage import coverage
 from dqx_airflow.contracts.field_types import with_type
 from dqx_airflow.contracts.model import Treatment, column_path
 from dqx_airflow.diagnostics import draw

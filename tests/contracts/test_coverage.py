@@ -10,7 +10,7 @@ import pytest
 
 from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.document import Document, leaves, show_path
-from dqx_airflow.contracts.enforcement.enforced_contract import ClauseCoverage, counts, coverage
+from dqx_airflow.contracts.enforcement.coverage import ClauseCoverage, counts, coverage
 from dqx_airflow.contracts.model import Contract, Treatment
 from dqx_airflow.contracts.read import ReadContract, read_contract
 from dqx_airflow.contracts.references import FolderReader

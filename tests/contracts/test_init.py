@@ -16,7 +16,7 @@ from dqx_airflow.api.contract import Contract
 from dqx_airflow.api.database import SparkDatabase
 from dqx_airflow.cli.main import app
 from dqx_airflow.contracts.drafting import common_pattern, draft_text
-from dqx_airflow.contracts.enforcement.enforced_contract import dataset_settings
+from dqx_airflow.contracts.enforcement.contract_datasets import dataset_settings
 from dqx_airflow.contracts.field_types import spark_type
 from dqx_airflow.contracts.model import Contract as Read
 from dqx_airflow.contracts.model import Dialect

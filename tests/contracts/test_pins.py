@@ -6,10 +6,8 @@ from datetime import date
 
 import pytest
 
-from dqx_airflow.contracts.enforcement.enforced_contract import (
-    lifecycle_status,
-    objection_to_version,
-)
+from dqx_airflow.contracts.enforcement.lifecycle import lifecycle_status
+from dqx_airflow.contracts.enforcement.pins import objection_to_version
 from dqx_airflow.contracts.model import Contract, Dialect, Lifecycle
 from dqx_airflow.values import Span
 

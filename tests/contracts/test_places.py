@@ -9,7 +9,7 @@ import pytest
 
 from dqx_airflow.contracts.compile.rule_context import RuleContext
 from dqx_airflow.contracts.demands import Presence, Unique
-from dqx_airflow.contracts.enforcement.enforced_contract import dataset_settings, known_of
+from dqx_airflow.contracts.enforcement.contract_datasets import dataset_settings, known_of
 from dqx_airflow.contracts.field_types import spark_schema
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule, Server
 from dqx_airflow.contracts.read import read_contract

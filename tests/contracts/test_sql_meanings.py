@@ -28,7 +28,7 @@ from dqx_airflow.contracts.compile.sql_exact import DIALECTS, Row, table
 from dqx_airflow.contracts.compile.sql_forms import Query, SqlScope, TableSql
 from dqx_airflow.contracts.compile.sql_rules import query_rule
 from dqx_airflow.contracts.compile.suite import compile_contract
-from dqx_airflow.contracts.enforcement.enforced_contract import coverage
+from dqx_airflow.contracts.enforcement.coverage import coverage
 from dqx_airflow.contracts.model import Field, Treatment
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.dql import nodes

@@ -12,7 +12,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
-from dqx_airflow.contracts.enforcement.enforced_contract import dataset_settings, enforce
+from dqx_airflow.contracts.enforcement.contract_datasets import dataset_settings
+from dqx_airflow.contracts.enforcement.enforced_contract import enforce
 from dqx_airflow.datasets.settings import dataset_ref
 from dqx_airflow.engine.contract_properties import publish
 from dqx_airflow.results.query import read_report

@@ -12,7 +12,8 @@ import pytest
 from dqx_airflow import Contract, SparkDatabase
 from dqx_airflow.cli.arguments import Options
 from dqx_airflow.cli.calls import read_call
-from dqx_airflow.contracts.enforcement.enforced_contract import dataset_settings, enforce
+from dqx_airflow.contracts.enforcement.contract_datasets import dataset_settings
+from dqx_airflow.contracts.enforcement.enforced_contract import enforce
 from dqx_airflow.datasets.settings import dataset_ref
 from dqx_airflow.engine.job import try_gates
 from dqx_airflow.values import GateReport, GateRequest, Outcome, SourceFile

@@ -29,7 +29,7 @@ from dqx_airflow.cli.reports import console_for, printable, table_of
 from dqx_airflow.cli.suites import DiagnosticFormat, Findings, count_text
 from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.data_product import DataProduct, unresolved
-from dqx_airflow.contracts.enforcement.enforced_contract import ClauseCoverage
+from dqx_airflow.contracts.enforcement.coverage import ClauseCoverage
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.renderers import json_text
@@ -154,8 +154,8 @@ def coverage(
     :param fail_on: Exit with 1 if an unsupported clause is left.
     :param format: Output format: table, json or markdown.
     """
-    from dqx_airflow.contracts.enforcement.enforced_contract import counts
-    from dqx_airflow.contracts.enforcement.enforced_contract import coverage as coverage_of
+    from dqx_airflow.contracts.enforcement.coverage import counts
+    from dqx_airflow.contracts.enforcement.coverage import coverage as coverage_of
 
     covered = []
     for contract in read_versions(files):

@@ -323,7 +323,7 @@ def _read(path: Path) -> tuple[Path, Contract, Mapping[str, str]]:
 
 
 def _state(published: PublishedVersion, day: date) -> str:
-    from dqx_airflow.contracts.enforcement.enforced_contract import lifecycle_status
+    from dqx_airflow.contracts.enforcement.lifecycle import lifecycle_status
 
     state = lifecycle_status(published.contract, day)
     return state.message if state is not None else published.contract.lifecycle.status or "active"

@@ -588,7 +588,7 @@ def _references(contract: elements.Contract) -> Iterator[Diagnostic]:
                     yield from _no_field(target, paths[target.name], column, span)
         if isinstance(demand, demands.QueryGives | demands.RowsSatisfy):
             # sqlglot is imported for contracts with SQL.
-            from dqx_airflow.contracts.enforcement.enforced_contract import missing_columns
+            from dqx_airflow.contracts.enforcement.sql_columns import missing_columns
 
             way = (item,) if item is not None else ()
             columns = missing_columns(RuleContext(contract, model, way, rule))
