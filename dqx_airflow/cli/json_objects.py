@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.contract.documents import Covered
-    from dqx_airflow.contracts.datalex_binding import Impact
     from dqx_airflow.contracts.diff.kinds import Change, Diff
     from dqx_airflow.contracts.enforcement.coverage import ClauseCoverage
+    from dqx_airflow.contracts.manifest_impact import Impact
     from dqx_airflow.contracts.publishing import PublishedVersion
     from dqx_airflow.contracts.uses import Reliance
     from dqx_airflow.importing.tools import ImportedRule

@@ -7,14 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dqx_airflow.contracts.datalex_binding import (
-    check_blocks,
-    find_manifest,
-    impact,
-    manifest_findings,
-    outputs_of,
-)
+from dqx_airflow.contracts.datalex_binding import check_blocks, find_manifest, manifest_findings
 from dqx_airflow.contracts.dialects.datalex import read_manifest
+from dqx_airflow.contracts.manifest_impact import impact
+from dqx_airflow.contracts.query_outputs import outputs_of
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql.check import check_source

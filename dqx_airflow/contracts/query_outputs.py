@@ -1,0 +1,205 @@
+"""The columns that a query returns, from its SQL alone."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, TypeAlias
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+if TYPE_CHECKING:
+    from sqlglot import Expr
+
+Tables: TypeAlias = Mapping[str, "tuple[str, ...]"]
+"""Known columns of tables, by the name of the table in lower case."""
+_QUERY_REFERENCE = re.compile(r"\{\{\s*(?:ref|source)\s*\(\s*(?P<arguments>[^)]*)\)\s*\}\}")
+_SAYS_NOTHING = re.compile(r"\{#.*?#\}|\{\{\s*config\s*\([^{}]*\)\s*\}\}", re.DOTALL)
+_VALUE = re.compile(r"\{\{[^{}]*\}\}|\$\{[^{}]*\}")
+_TEMPLATE = "template__"
+"""The placeholder for a template with unknown text: a value, or any number of columns."""
+_DEEPEST = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Outputs:
+    """The names of the columns of a query in order, `None` for those without a name.
+
+    `unknown` is the reason why there may be further columns, for example a star; None if there are
+    none. `problem` is the reason why the text is not a query.
+    """
+
+    names: tuple[str | None, ...] = ()
+    unknown: str | None = None
+    problem: str | None = None
+
+    def has(self, name: str) -> bool:
+        """True if a column has the name, which is case-insensitive in SQL."""
+        return any(item is not None and item.lower() == name.lower() for item in self.names)
+
+
+def outputs_of(query: str, dialect: str | None = None, tables: Tables | None = None) -> Outputs:
+    """The columns that a query returns.
+
+    :param dialect: the SQL dialect, by its name in DataLex and sqlglot.
+    :param tables: known columns of tables, for stars.
+    """
+    logging.getLogger("sqlglot").setLevel(logging.ERROR)
+    if "{%" in query:
+        return Outputs(unknown="a template generates the query, so its columns are unknown")
+    text = _QUERY_REFERENCE.sub(_referred, _SAYS_NOTHING.sub(" ", query))
+    text = _VALUE.sub(_TEMPLATE, text)
+    known = dialect if dialect in sqlglot.Dialect.classes else None
+    try:
+        statements = [item for item in sqlglot.parse(text, dialect=known) if item is not None]
+    except SqlglotError as error:
+        first = str(error).splitlines()[0].split(" for <class")[0]
+        return Outputs(problem=f"invalid SQL: {first}")
+    except RecursionError:
+        return Outputs(problem="the query is nested too deeply")
+    if len(statements) != 1 or not isinstance(statements[0], exp.Query):
+        return Outputs(problem="the query is not a single SELECT")
+    try:
+        return _QueryScope(tables or {}).outputs(statements[0])
+    except RecursionError:
+        return Outputs(unknown="the query is nested too deeply")
+
+
+def _referred(match: re.Match[str]) -> str:
+    """`{{ ref('orders') }}` is the table orders."""
+    named = re.findall(r"['\"]([^'\"]+)['\"]", match["arguments"])
+    return ".".join(f'"{name}"' for name in named) or "unknown_table"
+
+
+@dataclass(frozen=True, slots=True)
+class _QueryScope:
+    """The scope of a query: the known columns of tables, and the queries defined around it."""
+
+    tables: Tables
+    defined: dict[str, Outputs] = field(default_factory=dict)
+    depth: int = 0
+
+    def outputs(self, query: Expr) -> Outputs:
+        if self.depth > _DEEPEST:
+            return Outputs(unknown="the query is nested too deeply")
+        within = _QueryScope(self.tables, dict(self.defined), self.depth + 1)
+        if isinstance(query, exp.Subquery | exp.Paren):
+            return _renamed(within.outputs(query.this), query)
+        for cte in query.args["with_"].expressions if query.args.get("with_") else ():
+            name = cte.alias.lower()
+            if query.args["with_"].args.get("recursive"):
+                # It may refer to itself: the first part of the union defines the columns.
+                within.defined.setdefault(name, Outputs(unknown=f"{name} is recursive"))
+            within.defined[name] = _renamed(within.outputs(cte.this), cte)
+        if isinstance(query, exp.SetOperation):
+            # The first part defines the names.
+            left = within.outputs(query.left)
+            if not query.args.get("by_name"):
+                return left
+            right = within.outputs(query.right)
+            extra = tuple(name for name in right.names if name is None or not left.has(name))
+            return Outputs((*left.names, *extra), left.unknown or right.unknown)
+        if isinstance(query, exp.Select):
+            return within.of_select(query)
+        return Outputs(unknown=f"the columns of {query.key.upper()} are unknown")
+
+    def of_select(self, select: exp.Select) -> Outputs:
+        sources = self._sources(select)
+        outputs = Outputs()
+        for item in select.expressions:
+            if isinstance(item, exp.Star):
+                outputs = _joined(outputs, _of_star(item, sources))
+            elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
+                outputs = _joined(outputs, _of_star(item.this, sources, item.table.lower()))
+            else:
+                outputs = _joined(outputs, _of_expression(item))
+        if select.args.get("pivots"):
+            outputs = _joined(outputs, Outputs(unknown="a pivot makes columns of values"))
+        return outputs
+
+    def _sources(self, select: exp.Select) -> dict[str, Outputs]:
+        """The columns of the tables and subqueries in the FROM and the joins, by alias."""
+        items = []
+        if (from_ := select.args.get("from_")) is not None:
+            items.append(from_.this)
+        items += [join.this for join in select.args.get("joins") or ()]
+        items += select.args.get("laterals") or ()
+        return {item.alias_or_name.lower(): self.of_source(item) for item in items}
+
+    def of_source(self, item: Expr) -> Outputs:
+        if item.args.get("pivots"):
+            return Outputs(unknown="a pivot makes columns of values")
+        if isinstance(item, exp.Lateral) and isinstance(item.this, exp.Subquery):
+            return _renamed(self.outputs(item.this), item)
+        if isinstance(item, exp.Subquery):
+            return self.outputs(item)
+        if isinstance(item, exp.Values):
+            columns = item.args["alias"].columns if item.args.get("alias") else ()
+            if columns:
+                return Outputs(tuple(column.name for column in columns))
+            return Outputs(unknown="VALUES without names for its columns")
+        if isinstance(item, exp.Table) and isinstance(item.this, exp.Identifier):
+            return self._of_table(item)
+        return Outputs(unknown=f"the columns of {item.sql()} are unknown")
+
+    def _of_table(self, item: exp.Table) -> Outputs:
+        written = ".".join(part.name for part in item.parts).lower()
+        if not item.db and written in self.defined:
+            return _renamed(self.defined[written], item)
+        shown = "a template" if _TEMPLATE in written else written
+        # It has these, and may have others that are unknown.
+        known = self.tables.get(written) or self.tables.get(item.name.lower()) or ()
+        return _renamed(Outputs(known, f"the columns of {shown} are unknown"), item)
+
+
+def _joined(left: Outputs, right: Outputs) -> Outputs:
+    """The columns of both; the first reason why there may be more is kept."""
+    return Outputs((*left.names, *right.names), left.unknown or right.unknown)
+
+
+def _of_expression(item: Expr) -> Outputs:
+    """The columns of an expression after SELECT: one, unless it has several aliases."""
+    if _TEMPLATE in item.output_name:
+        return Outputs(unknown="a template generates columns or their names")
+    if isinstance(item, exp.Aliases):
+        return Outputs(tuple(alias.name for alias in item.aliases))
+    return Outputs((item.output_name or None,))
+
+
+def _of_star(star: exp.Star, sources: Mapping[str, Outputs], table: str | None = None) -> Outputs:
+    """The columns of `*`, or of `table.*`."""
+    if table is not None and table not in sources:
+        return Outputs(unknown=f"{table}.* does not refer to a table of the query")
+    if not sources:
+        return Outputs(unknown="a star without a table")
+    outputs = Outputs()
+    for source in sources.values() if table is None else (sources[table],):
+        columns = Outputs(tuple(_through_star(source, star)), source.unknown)
+        outputs = _joined(outputs, columns)
+    return outputs
+
+
+def _through_star(source: Outputs, star: exp.Star) -> list[str | None]:
+    """The columns of a source through `*`, `* EXCLUDE (a)`, `* RENAME (a AS b)`."""
+    left_out = {item.name.lower() for item in star.args.get("except_") or ()}
+    renamed = {item.this.name.lower(): item.alias for item in star.args.get("rename") or ()}
+    return [
+        renamed.get(name.lower(), name) if name is not None else None
+        for name in source.names
+        if name is None or name.lower() not in left_out
+    ]
+
+
+def _renamed(outputs: Outputs, item: Expr) -> Outputs:
+    """The columns with the names of an alias: `AS t(a, b)`."""
+    alias = item.args.get("alias")
+    columns = [column.name for column in alias.columns] if alias is not None else []
+    if not columns:
+        return outputs
+    rest = outputs.names[len(columns) :]
+    unknown = outputs.unknown if len(outputs.names) < len(columns) else None
+    return replace(outputs, names=(*columns, *rest), unknown=unknown or outputs.unknown)
