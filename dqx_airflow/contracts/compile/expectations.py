@@ -11,7 +11,12 @@ from dqx_airflow.contracts.model import Field, Model, Rule, plain_name
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values import Severity
 
-_SEVERITIES = dict(zip(Severity, ("critical", "critical", "warning", "info"), strict=True))
+_SEVERITIES = {
+    Severity.P0: "critical",
+    Severity.P1: "critical",
+    Severity.P2: "warning",
+    Severity.P3: "info",
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,16 @@ Columns: TypeAlias = Mapping[str, Kind | None]
 Typed: TypeAlias = "tuple[Expr, Kind | None]"
 
 DIALECTS = (
-    *("postgres", "redshift", "duckdb", "snowflake", "bigquery", "trino", "tsql", "mysql"),
-    *("oracle", "sqlite"),
+    "postgres",
+    "redshift",
+    "duckdb",
+    "snowflake",
+    "bigquery",
+    "trino",
+    "tsql",
+    "mysql",
+    "oracle",
+    "sqlite",
 )
 _SPEAKS = {"athena": "trino", "presto": "trino"}
 _rows = partial(table_rows, __package__, "sql_table.txt")
@@ -356,47 +364,73 @@ class _Translation:
             plain.set("negate", None)
             value, _ = self.value(plain, scope)
             return exp.not_(_wrapped(value), copy=False), KINDS["bool"]
+        truth = self._truth(node, scope)
+        if truth is not None:
+            return truth, KINDS["bool"]
+        for translate in (self._leaf, self._composed, self._moved, self._by_row):
+            found = translate(node, scope)
+            if found is not None:
+                return found
+        raise self.refusal(node, self._kinds_in(node, scope))
+
+    def _leaf(self, node: Expr, scope: _Scope) -> Typed | None:
+        """Translates a column or a literal; None for other expressions."""
         match node:
             case exp.Column() if not isinstance(node.this, exp.Star):
                 return self._column(node, scope)
             case exp.Literal() | exp.RawString() | exp.National():
                 return self._literal(node)
-            case exp.Null() | exp.Boolean():
-                return node.copy(), KINDS["null" if isinstance(node, exp.Null) else "bool"]
+            case exp.Null():
+                return node.copy(), KINDS["null"]
+            case exp.Boolean():
+                return node.copy(), KINDS["bool"]
             case exp.DateStrToDate() if _fits(node.this, "daytext"):  # DATE '...' of Oracle
                 return exp.cast(node.this.copy(), "date"), KINDS["moment"]
-            case exp.Paren():
-                value, kind = self.value(node.this, scope)
-                return exp.paren(value, copy=False), kind
+            case exp.Interval():
+                seconds = self._seconds(node)
+                return exp.Literal.number(seconds * 1_000_000), KINDS["interval"]
+        return None
+
+    def _truth(self, node: Expr, scope: _Scope) -> Expr | None:
+        """Translates a comparison, or a junction of conditions; None for other expressions."""
+        match node:
             case exp.And() | exp.Or() | exp.Not():
                 parts = {
                     key: self.condition(part, scope) for key, part in node.args.items() if part
                 }
-                return type(node)(**parts), KINDS["bool"]
+                return type(node)(**parts)
             case exp.EQ() | exp.NEQ() | exp.NullSafeEQ() | exp.NullSafeNEQ():
-                return self._compared(node, exp.EQ, scope), KINDS["bool"]
+                return self._compared(node, exp.EQ, scope)
             case exp.LT() | exp.LTE() | exp.GT() | exp.GTE():
-                return self._compared(node, exp.LT, scope), KINDS["bool"]
+                return self._compared(node, exp.LT, scope)
             case exp.Between():
-                low = exp.GTE(this=node.this, expression=node.args["low"])
-                high = exp.LTE(this=node.this, expression=node.args["high"])
-                first, last = (self._compared(side, exp.LT, scope) for side in (low, high))
-                if first.this != last.this:
-                    return exp.and_(first, last), KINDS["bool"]
-                bounds = {"low": first.expression, "high": last.expression}
-                return exp.Between(this=first.this, **bounds), KINDS["bool"]
+                return self._between(node, scope)
             case exp.In():
-                return self._member(node, scope), KINDS["bool"]
+                return self._member(node, scope)
             case exp.Exists() if isinstance(node.this, exp.Query):
-                return exp.Exists(this=self.subquery(node.this, scope)[0]), KINDS["bool"]
+                return exp.Exists(this=self.subquery(node.this, scope)[0])
+        return None
+
+    def _between(self, node: exp.Between, scope: _Scope) -> Expr:
+        low = exp.GTE(this=node.this, expression=node.args["low"])
+        high = exp.LTE(this=node.this, expression=node.args["high"])
+        first = self._compared(low, exp.LT, scope)
+        last = self._compared(high, exp.LT, scope)
+        if first.this != last.this:
+            return exp.and_(first, last)
+        return exp.Between(this=first.this, low=first.expression, high=last.expression)
+
+    def _composed(self, node: Expr, scope: _Scope) -> Typed | None:
+        """Translates an expression around other expressions; None for other expressions."""
+        match node:
+            case exp.Paren():
+                value, kind = self.value(node.this, scope)
+                return exp.paren(value, copy=False), kind
             case exp.Subquery() if self.sql_dialect != "sqlite" or node.unnest().find(exp.AggFunc):
                 query, columns = self.subquery(node, scope)
                 return query, next(iter(columns.values()))
             case exp.Case():
                 return self._case(node, scope)
-            case exp.Interval():
-                seconds = self._seconds(node)
-                return exp.Literal.number(seconds * 1_000_000), KINDS["interval"]
             case exp.Filter():
                 value, kind = self.value(node.this, scope)
                 if isinstance(value, exp.AggFunc):
@@ -406,12 +440,7 @@ class _Translation:
                 return self._window(node, scope)
             case exp.Cast() if node.to.is_type("decimal") and self.sql_dialect != "sqlite":
                 return self._as_decimal(node, scope)
-        if (moved := self._moved(node, scope)) is not None:
-            return moved
-        found = self._by_row(node, scope)
-        if found is None:
-            raise self.refusal(node, self._kinds_in(node, scope))
-        return found
+        return None
 
     def _kinds_in(self, node: Expr, scope: _Scope) -> tuple[Kind | None, ...]:
         """The kinds of the columns, if a row of the table matches the shape of the expression."""
@@ -429,23 +458,38 @@ class _Translation:
             found: dict[str, Expr] = {}
             if not _matched(row.pattern, node, found):
                 continue
-            typed: dict[str, Typed] = {}
-            for name, part in found.items():
-                if id(part) not in known:
-                    known[id(part)] = self._tried(part, scope)
-                operand = known[id(part)]
-                if isinstance(operand, NoCounterpartError):
-                    refused = refused or operand
-                    break
-                typed[name] = operand
-                if not self._accepts(name.strip("_0123456789"), part, operand):
-                    break
-            else:
-                if (result := self._result(row, typed)) is not None:
-                    return result
+            try:
+                operands = self._operands(found, known, scope)
+            except NoCounterpartError as error:
+                refused = refused or error
+                continue
+            result = self._result(row, operands) if operands is not None else None
+            if result is not None:
+                return result
         if refused is not None:
             raise refused
         return None
+
+    def _operands(
+        self, found: Mapping[str, Expr], known: dict[int, Typed | NoCounterpartError], scope: _Scope
+    ) -> dict[str, Typed] | None:
+        """The translated expressions for the placeholders of a row; None if one of them does not
+        accept its expression.
+
+        :param known: the expressions that have been tried; further ones are added.
+        :raises NoCounterpartError: one of the expressions has no translation.
+        """
+        operands: dict[str, Typed] = {}
+        for name, part in found.items():
+            if id(part) not in known:
+                known[id(part)] = self._tried(part, scope)
+            operand = known[id(part)]
+            if isinstance(operand, NoCounterpartError):
+                raise operand
+            if not self._accepts(name.strip("_0123456789"), part, operand):
+                return None
+            operands[name] = operand
+        return operands
 
     def _tried(self, node: Expr, scope: _Scope) -> Typed | NoCounterpartError:
         try:
@@ -467,15 +511,13 @@ class _Translation:
         """The template of a row with the operands, and the kind of its value; None if the value may
         differ."""
         operands = [typed[name] for name in sorted(typed)]
+        if row.result == "quotient":
+            (left, first), (right, second) = operands
+            return self._quotient(left, first, right, second)
+        if row.result == "mean":
+            return self._mean(*operands[0])
         kinds = [kind for _, kind in operands]
         kind: Kind | None
-        if row.result in ("quotient", "mean"):
-            (left, first), (right, second) = (*operands, (exp.null(), KINDS["bigint"]))[:2]
-            if row.result == "mean":
-                left, right = exp.Sum(this=left), exp.Count(this=left.copy())
-                size = as_decimal(first)
-                first = size and Kind("decimal", min(size.digits + 10, LONGEST), size.scale)
-            return self._quotient(left, first, right, second)
         values = kinds if "_bool" not in typed else kinds[1:]
         if row.result == "wide":
             kind = self._widest(values)
@@ -489,6 +531,14 @@ class _Translation:
         if kind is not None and kind.name == "other":
             return None
         return _filled(row.template, {name: value for name, (value, _) in typed.items()}), kind
+
+    def _mean(self, value: Expr, kind: Kind | None) -> Typed | None:
+        """The mean of exact numbers, as the quotient of their sum and their count."""
+        size = as_decimal(kind)
+        if size is not None:
+            size = Kind("decimal", min(size.digits + 10, LONGEST), size.scale)
+        total = exp.Sum(this=value)
+        return self._quotient(total, size, exp.Count(this=value.copy()), KINDS["bigint"])
 
     def _quotient(
         self, left: Expr, first: Kind | None, right: Expr, second: Kind | None
@@ -637,42 +687,62 @@ class _Translation:
 
     def _moved(self, node: Expr, scope: _Scope) -> Typed | None:
         """Translates a date or timestamp plus or minus an interval; None for other expressions."""
-        functions = (exp.DateAdd, exp.TsOrDsAdd, exp.TimestampAdd, exp.DatetimeAdd)
-        minus = (exp.DateSub, exp.TimestampSub, exp.DatetimeSub, exp.Sub)
-        if not isinstance(node, (*functions, *minus, exp.Add)):
-            return None
-        amount, unit = node.expression, node.args.get("unit") or exp.var("DAY")
-        if isinstance(amount, exp.Interval):
-            amount, unit = amount.this, amount.args.get("unit") or unit
-        elif isinstance(node, exp.Add | exp.Sub):
+        interval = _added_interval(node)
+        if interval is None:
             return None
         value, kind = self.value(node.this, scope)
         if _is_of(kind, "interval"):
             return None
-        name, shown = _unit(unit), amount
         if _fits(value, "timetext"):
-            value, kind = exp.cast(value, "timestamp"), KINDS["stamp"]
+            value = exp.cast(value, "timestamp")
+            kind = KINDS["stamp"]
+        amount, unit = interval
         is_time = _is_of(kind, "time") or (kind is None and self.sql_dialect != "mysql")
-        if not is_time or name not in {**_SECONDS, **_MONTHS} or self.sql_dialect not in DIALECTS:
+        is_known = unit in _SECONDS or unit in _MONTHS
+        if not is_time or not is_known or self.sql_dialect not in DIALECTS:
             raise self.refusal(node, (kind,))
-        factor = 3 if name == "QUARTER" else 1
-        name = "MONTH" if name == "QUARTER" else name
-        text = amount.sql() if isinstance(amount, exp.Neg) else amount.name
-        digits = 6 if name in ("SECOND", "MINUTE", "HOUR", "DAY") else 3
-        if isinstance(amount, exp.Literal | exp.Neg) and re.fullmatch(rf"-?\d{{1,{digits}}}", text):
-            number: Expr = exp.Literal.string(str(int(text) * factor))
-            length: Expr = exp.Interval(this=number, unit=exp.var(name))
-        else:
-            shown, number_kind = self.value(amount, scope)
-            # Beyond the year 9999, MySQL has NULL.
-            if not _is_of(number_kind, "int") or self.sql_dialect == "mysql":
-                raise self.refusal(node, (number_kind,))
-            one = exp.Interval(this=exp.Literal.string(str(factor)), unit=exp.var(name))
-            length = exp.Mul(this=_wrapped(shown), expression=one)
-        sign = exp.Sub if isinstance(node, minus) else exp.Add
+        length = self._length(node, amount, unit, scope)
+        sign = exp.Sub if isinstance(node, _MINUS) else exp.Add
         # Databases differ in whether a date stays a date; both are compared in the same way.
         kept = kind if kind is None or kind.name == "moment" else KINDS["stamp"]
         return exp.paren(sign(this=_wrapped(value), expression=length), copy=False), kept
+
+    def _length(self, node: Expr, amount: Expr, unit: str, scope: _Scope) -> Expr:
+        """The length of an interval in Spark SQL.
+
+        :param node: the expression with the interval, for its refusal.
+        """
+        factor = 3 if unit == "QUARTER" else 1
+        part = exp.var("MONTH" if unit == "QUARTER" else unit)
+        digits = 6 if unit in ("SECOND", "MINUTE", "HOUR", "DAY") else 3
+        text = amount.sql() if isinstance(amount, exp.Neg) else amount.name
+        if isinstance(amount, exp.Literal | exp.Neg) and re.fullmatch(rf"-?\d{{1,{digits}}}", text):
+            number = exp.Literal.string(str(int(text) * factor))
+            return exp.Interval(this=number, unit=part)
+        count, kind = self.value(amount, scope)
+        # Beyond the year 9999, MySQL has NULL.
+        if not _is_of(kind, "int") or self.sql_dialect == "mysql":
+            raise self.refusal(node, (kind,))
+        one = exp.Interval(this=exp.Literal.string(str(factor)), unit=part)
+        return exp.Mul(this=_wrapped(count), expression=one)
+
+
+_PLUS = (exp.DateAdd, exp.TsOrDsAdd, exp.TimestampAdd, exp.DatetimeAdd, exp.Add)
+_MINUS = (exp.DateSub, exp.TimestampSub, exp.DatetimeSub, exp.Sub)
+
+
+def _added_interval(node: Expr) -> tuple[Expr, str] | None:
+    """The amount and the unit of the interval that an expression adds or subtracts; None for other
+    expressions."""
+    if not isinstance(node, (*_PLUS, *_MINUS)):
+        return None
+    amount = node.expression
+    unit = node.args.get("unit") or exp.var("DAY")
+    if isinstance(amount, exp.Interval):
+        return amount.this, _unit(amount.args.get("unit") or unit)
+    if isinstance(node, exp.Add | exp.Sub):
+        return None
+    return amount, _unit(unit)
 
 
 def _is_of(kind: Kind | None, hole: str) -> bool:

@@ -442,8 +442,15 @@ def _described(old: str | None, new: str | None, location: ContractLocation) -> 
 
 
 _COME_AND_GO = {
-    *("column_added", "required_column_added", "column_removed", "column_renamed"),
-    *("model_added", "model_removed", "model_renamed", "server_added", "server_changed"),
+    "column_added",
+    "required_column_added",
+    "column_removed",
+    "column_renamed",
+    "model_added",
+    "model_removed",
+    "model_renamed",
+    "server_added",
+    "server_changed",
     "consumers_changed",
 }
 _SEMANTIC = {"semantic_changed", "semantic_removed", "grain_changed"}

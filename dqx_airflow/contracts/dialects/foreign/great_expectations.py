@@ -651,8 +651,13 @@ class _Expectation:
 
 _REMARKS = ("meta", "notes", "description", "id", "severity", "rendered_content")
 _ARGUMENT_REMARKS = (
-    *("result_format", "include_config", "catch_exceptions", "batch_id", "meta"),
-    *("allow_relative_error", "severity"),
+    "result_format",
+    "include_config",
+    "catch_exceptions",
+    "batch_id",
+    "meta",
+    "allow_relative_error",
+    "severity",
 )
 _STRUCTURE = ("type", "expectation_type", "kwargs")
 

@@ -1,0 +1,335 @@
+"""Models of a contract as objects of ODCS, with their properties and rules."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from dqx_airflow.contracts import demands, export
+from dqx_airflow.contracts.compile.expectations import ExportedRule
+from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
+from dqx_airflow.contracts.dialects.foreign import great_expectations
+from dqx_airflow.contracts.dialects.personal_data import is_sensitive
+from dqx_airflow.contracts.export.odcs_rules import (
+    compared,
+    dialect_of,
+    library_metric,
+    query_of,
+    translated_query,
+)
+from dqx_airflow.contracts.field_types import names_in, spark_type
+from dqx_airflow.contracts.model import Field, Model, Rule, plain_name
+from dqx_airflow.errors import NoCounterpartError
+from dqx_airflow.values import Severity
+from dqx_airflow.values.exact import is_finite_number
+
+_SEVERITIES = {
+    Severity.P0: "critical",
+    Severity.P1: "error",
+    Severity.P2: "warning",
+    Severity.P3: "info",
+}
+_DIMENSIONS = (
+    "accuracy",
+    "completeness",
+    "conformity",
+    "consistency",
+    "coverage",
+    "timeliness",
+    "uniqueness",
+)
+_NO_COUNTERPART = "the standard has no counterpart"
+_WORDS = ("text", "number", "whole_number", "any")
+_NESTED = ("array", "map", "struct")
+_UNITS = ((DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "minutes"))
+_MARK = "sensitive"
+
+
+@dataclass(slots=True)
+class SchemaWriter(export.ModelWriter):
+    """Also collects the service levels of the model.
+
+    `server` is the type of the first server: the SQL of the document is in its dialect.
+    """
+
+    server: str | None = None
+    service: list[dict[str, Any]] = field(default_factory=list)
+
+    def object(self) -> dict[str, Any]:
+        model, keys = self.model, self.model.key
+        for name in model.partition_by:
+            if model.field_at(name) is None:
+                reason = f"partitioned by {name}, which is not one of its columns"
+                self.losses.append(export.Loss(model.name, reason))
+        plain: dict[str, Any] = {
+            "name": model.name,
+            "physicalName": model.location,
+            "physicalType": "table",
+            "businessName": model.title,
+            "description": model.description,
+            "tags": list(model.tags),
+        }
+        properties = []
+        for item in model.fields:
+            written = self._property(item, keys)
+            if item.name in model.partition_by:
+                written["partitioned"] = True
+                written["partitionKeyPosition"] = model.partition_by.index(item.name) + 1
+            properties.append(written)
+        relationships, quality = [], []
+        for rule in model.rules:
+            is_key = isinstance(rule.demand, demands.Unique) and {*rule.demand.columns} == {*keys}
+            if is_key or self._is_service(rule):
+                self._check_is_plain(None, rule)
+            elif isinstance(rule.demand, demands.Refers) and self._is_object(rule.demand.dataset):
+                relationships.append(_relationship(model, rule.demand))
+            elif isinstance(rule.demand, demands.OnlyColumns):
+                self.lose(None, rule, "the standard cannot say that there is nothing else")
+            else:
+                quality += self._quality(None, rule)
+        plain |= {"properties": properties, "relationships": relationships, "quality": quality}
+        return export.without_empty(plain)
+
+    def _property(self, item: Field, keys: tuple[str, ...]) -> dict[str, Any]:
+        plain: dict[str, Any] = {"name": item.name}
+        if item.path in keys:
+            plain |= {"primaryKey": True, "primaryKeyPosition": keys.index(item.path) + 1}
+        return plain | self._value(item)
+
+    def _value(self, item: Field) -> dict[str, Any]:
+        """A property without its name: its type, its rules, and its nested values."""
+        logical = _logical_type(item)
+        plain: dict[str, Any] = {
+            "businessName": item.title,
+            "description": (item.semantic or "").strip(),
+            "logicalType": logical,
+            "physicalType": _physical_type(item),
+            "classification": item.classification,
+            "tags": _tags(item),
+            "examples": list(item.examples),
+        }
+        options: dict[str, Any] = {}
+        quality: list[dict[str, Any]] = []
+        for rule in item.rules:
+            if not self._write_keys(item, rule, logical, plain, options):
+                quality += self._quality(item, rule)
+        plain["logicalTypeOptions"] = options
+        plain["quality"] = quality
+        if not _is_written_as_type(item):
+            plain |= self._parts(item)
+        plain["customProperties"] = self._custom(item)
+        return export.without_empty(plain)
+
+    def _write_keys(
+        self,
+        item: Field,
+        rule: Rule,
+        logical: str | None,
+        plain: dict[str, Any],
+        options: dict[str, Any],
+    ) -> bool:
+        """Adds the keys that are equivalent to a rule to a property or to its options; False if
+        there are none, or if another rule has them already."""
+        keys = self._keys_of(item, rule, logical) if rule.share >= 1 else None
+        if keys is None:
+            return False
+        at, values = keys
+        target = options if at == "logicalTypeOptions" else plain
+        if target.keys() & values.keys():
+            return False
+        self._check_is_plain(item, rule)
+        target |= values
+        return True
+
+    def _parts(self, item: Field) -> dict[str, Any]:
+        """The properties, items, keys and values of a nested value."""
+        parts: dict[str, Any] = {"properties": [self._property(inner, ()) for inner in item.fields]}
+        if item.items is not None:
+            parts["items"] = self._value(item.items)
+        if item.keys is not None and item.values is not None:
+            parts["map"] = {"key": self._value(item.keys), "value": self._value(item.values)}
+        return parts
+
+    def _keys_of(
+        self, item: Field, rule: Rule, logical: str | None
+    ) -> tuple[str, dict[str, Any]] | None:
+        """The keys of a property, or of its options, that are equivalent to a rule."""
+        demand = rule.demand
+        match demand:
+            case demands.Presence() | demands.OfType():
+                return "property", {}
+            case demands.OfFormat(name=name) if name == logical:
+                return "property", {}
+            case demands.Required():
+                return "property", {"required": True}
+            case demands.Unique(columns=columns) if columns == (item.path,):
+                return "property", {"unique": True}
+            case demands.Refers(columns=columns) if columns == (item.path,) and self._is_object(
+                demand.dataset
+            ):
+                to = f"{demand.dataset}.{plain_name(demand.other_columns[0])}"
+                return "property", {"relationships": [{"type": "foreignKey", "to": to}]}
+        if self._is_service(rule):
+            return "property", {}
+        options = _options(logical, demand)
+        return ("logicalTypeOptions", options) if options is not None else None
+
+    def _is_object(self, dataset: str) -> bool:
+        """Whether a relationship can name the dataset: a dot would lead to a property of it."""
+        return "." not in dataset
+
+    def _is_service(self, rule: Rule) -> bool:
+        """Adds the service level that is equivalent to a rule, if there is one."""
+        demand = rule.demand
+        if not isinstance(demand, demands.DemandOnPeriod) or demand.column is None:
+            return False
+        value, unit = _duration(demand.seconds)
+        element = f"{self.model.name}.{plain_name(demand.column)}"
+        level = {"property": demand.odcs_property, "value": value, "unit": unit, "element": element}
+        if isinstance(demand, demands.Arrives) and demand.schedule is not None:
+            del level["unit"]
+            level["value"] = demand.schedule
+        self.service.append(level)
+        return True
+
+    def _quality(self, item: Field | None, rule: Rule) -> list[dict[str, Any]]:
+        """The rule of `quality` that is equivalent to a rule, if there is one."""
+        found = library_metric(item, rule) or self._expectation(item, rule) or self._sql(item, rule)
+        if not isinstance(found, dict):
+            self.lose(item, rule, found or _NO_COUNTERPART)
+            return []
+        about = {
+            "name": rule.name,
+            "description": rule.description,
+            "dimension": rule.dimension if rule.dimension in _DIMENSIONS else None,
+            "severity": _SEVERITIES[rule.severity] if rule.severity is not None else None,
+            "tags": list(rule.tags),
+        }
+        quality = export.without_empty(about) | found
+        if rule.dimension is not None and "dimension" not in quality:
+            self.lose(item, rule, f"the standard has no dimension {rule.dimension}")
+        return [quality]
+
+    def _expectation(self, item: Field | None, rule: Rule) -> dict[str, Any] | None:
+        """An expectation, if it is read back as the same demand."""
+        try:
+            expectation = ExportedRule(self.model, item, rule).expectation()
+            kwargs = {key: value for key, value in expectation.kwargs.items() if value is not None}
+            plain = {"type": expectation.type, "kwargs": kwargs}
+            read = great_expectations.translate(plain, item.path if item is not None else None)
+        except NoCounterpartError:
+            return None
+        if read.demands != (rule.demand,) or read.share != rule.share:
+            return None
+        return {"type": "custom", "engine": "great-expectations", "implementation": plain}
+
+    def _sql(self, item: Field | None, rule: Rule) -> dict[str, Any] | str | None:
+        is_column = item is not None and item in self.model.fields
+        written = query_of(rule, item.path if item is not None and is_column else None)
+        if written is None:
+            return None
+        query, condition, dialect = written
+        text = translated_query(query, dialect, dialect_of(self.server))
+        if text is None:
+            return "its SQL cannot be written in the dialect of the server"
+        return {"type": "sql", "query": text} | compared(condition)
+
+    def _custom(self, item: Field) -> list[dict[str, Any]]:
+        """The custom properties of a column: facts that the standard has no key for."""
+        custom = []
+        path = f"{self.model.name}.{item.path}"
+        for name, value in (("unit", item.unit), ("default", item.default)):
+            if value is not None:
+                reason = f"its {name} is a custom property: the standard has no place for it"
+                self.losses.append(export.Loss(path, reason))
+                custom.append({"property": name, "value": value})
+        if item.inputs:
+            self.losses.append(export.Loss(path, "what it is made of is left out"))
+        return custom
+
+    def _check_is_plain(self, item: Field | None, rule: Rule) -> None:
+        """Reports properties of a rule that only rules of `quality` have."""
+        if rule.severity is not None:
+            self.lose(item, rule, f"without its severity {rule.severity}")
+
+
+def _logical_type(item: Field) -> str | None:
+    of_text = _logical_of_text(item)
+    if of_text is not None:
+        return of_text
+    if item.type == "map" and (item.keys is None or item.values is None):
+        return None  # the logical type requires both
+    by_type = names_in("written to ODCS").get((item.type or "").partition("(")[0])
+    return item.logical_type or by_type
+
+
+def _physical_type(item: Field) -> str | None:
+    if item.type == "struct" and not item.fields:
+        return "struct"  # an undescribed object may also be JSON
+    if item.type in _NESTED:
+        return spark_type(item) if _is_written_as_type(item) and _is_known(item) else None
+    return None if item.type in (None, *_WORDS) else item.type
+
+
+def _tags(item: Field) -> list[str]:
+    """The tags, with a mark of sensitive values that neither they nor the classification show."""
+    tags = list(item.tags)
+    if item.is_sensitive and not is_sensitive(item.classification, tags):
+        tags.append(_MARK)
+    return tags
+
+
+def _is_written_as_type(item: Field) -> bool:
+    """True for an array or a struct whose physical type says everything about its parts."""
+    return item.type in ("array", "struct") and not _has_more_than_types(item)
+
+
+def _has_more_than_types(item: Field) -> bool:
+    """Whether fields nested in a field have rules, meanings or types that its type lacks."""
+    parts = [part for part in item.walk() if part is not item]
+    return any(part.rules or part.semantic or part.type in (None, *_WORDS) for part in parts)
+
+
+def _is_known(item: Field) -> bool:
+    """Whether everything nested in a type is known."""
+    parts = {"array": (item.items,), "map": (item.keys, item.values), "struct": item.fields}
+    inner = parts.get(item.type or "")
+    return inner is None or (bool(inner) and all(part and _is_known(part) for part in inner))
+
+
+def _relationship(model: Model, demand: demands.Refers) -> dict[str, Any]:
+    ends = (
+        [f"{name}.{plain_name(column)}" for column in columns]
+        for name, columns in ((model.name, demand.columns), (demand.dataset, demand.other_columns))
+    )
+    start, end = (names if len(names) > 1 else names[0] for names in ends)
+    return {"type": "foreignKey", "from": start, "to": end}
+
+
+def _duration(seconds: float) -> tuple[int | float, str]:
+    for size, unit in _UNITS:
+        if seconds % size == 0:
+            return int(seconds // size), unit
+    return (int(seconds) if seconds == int(seconds) else seconds), "seconds"
+
+
+_TIMES = ("date", "timestamp")
+
+
+def _logical_of_text(item: Field) -> str | None:
+    """The logical type of strings that stand for times; None for other values."""
+    for rule in item.rules:
+        if isinstance(rule.demand, demands.TimeBound | demands.TimeText):
+            return "time" if rule.demand.is_time else "timestamp"
+    return None
+
+
+def _options(logical: str | None, demand: demands.Demand) -> dict[str, Any] | None:
+    if logical not in demand.odcs_types:
+        return None
+    match demand:
+        case demands.Bound() if logical in _TIMES:
+            demand = replace(demand, value=str(demand.value))
+        case demands.Bound() if not is_finite_number(demand.value):
+            return None
+    return demand.keywords(is_array=logical == "array")
