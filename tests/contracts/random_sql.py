@@ -10,7 +10,7 @@ from itertools import chain, repeat
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from dqx_airflow.contracts.compile.sql_exact import Row, table
+from dqx_airflow.contracts.compile.sql_table import Row, table
 from dqx_airflow.contracts.model import Field
 from dqx_airflow.values import Span
 

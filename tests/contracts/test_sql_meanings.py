@@ -24,9 +24,9 @@ from dqx_airflow.api.database import SparkDatabase
 from dqx_airflow.api.run import run
 from dqx_airflow.contracts.compile import sql_exact
 from dqx_airflow.contracts.compile.spark_predicates import spark_text
-from dqx_airflow.contracts.compile.sql_exact import DIALECTS, Row, table
 from dqx_airflow.contracts.compile.sql_forms import Query, SqlScope, TableSql
 from dqx_airflow.contracts.compile.sql_rules import query_rule
+from dqx_airflow.contracts.compile.sql_table import DIALECTS, Row, table
 from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.enforcement.coverage import coverage
 from dqx_airflow.contracts.model import Field, Treatment

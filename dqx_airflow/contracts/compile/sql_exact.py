@@ -10,13 +10,23 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from functools import cache, partial
-from importlib.resources import files
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from sqlglot import exp, parse_one, transpile
-from sqlglot.errors import SqlglotError
 
+from dqx_airflow.contracts.compile.sql_table import (
+    DIALECTS,
+    Row,
+    filled_template,
+    fits,
+    is_of,
+    is_of_literals,
+    matched,
+    sqlglot_dialect,
+    table,
+    unit_of,
+    wrapped,
+)
 from dqx_airflow.contracts.compile.value_kinds import (
     KINDS,
     LONGEST,
@@ -33,28 +43,10 @@ if TYPE_CHECKING:
 
 Columns: TypeAlias = Mapping[str, Kind | None]
 Typed: TypeAlias = "tuple[Expr, Kind | None]"
-
-DIALECTS = (
-    "postgres",
-    "redshift",
-    "duckdb",
-    "snowflake",
-    "bigquery",
-    "trino",
-    "tsql",
-    "mysql",
-    "oracle",
-    "sqlite",
-)
 _SPEAKS = {"athena": "trino", "presto": "trino"}
-_rows = partial(table_rows, __package__, "sql_table.txt")
-_UNITS = {name: unit for unit, names in _rows("units") for name in names.split()}
 _SECONDS = {"SECOND": 1, "MINUTE": 60, "HOUR": 3600, "DAY": 86_400, "WEEK": 604_800}
 _MONTHS = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
-_TEXTS: dict[str, str] = dict(_rows("texts"))
-_NUMBERS: dict[str, str] = dict(_rows("numbers"))
-_GROUPS = {hole: kinds.split() for hole, kinds in _rows("kinds")}
-_HINTS: dict[str, str] = dict(_rows("hints"))
+_HINTS: dict[str, str] = dict(table_rows(__package__, "sql_table.txt", "hints"))
 _MORE = {"having", "where", "qualify"}
 _PARTS = {*_MORE, "expressions", "from_", "joins", "group", "order"}
 _ENDS = {"limit", "offset", "with_"}
@@ -86,72 +78,6 @@ def import_dialects() -> None:
     """Imports all dialects, which sqlglot otherwise does on their first use."""
     for name in ("spark", *DIALECTS):
         transpile("SELECT 1", read=name, write=name)
-
-
-def sqlglot_dialect(sql_dialect: str | None) -> str | None:
-    """The dialect in which sqlglot reads SQL; None for what all databases have in common."""
-    return None if sql_dialect in ("ansi", "any") else sql_dialect or "spark"
-
-
-class Row(NamedTuple):
-    """A row of the table. `result` is the kind of the value, or the name of the function that
-    derives it from the kinds of the operands."""
-
-    written: str
-    pattern: Expr
-    result: str
-    template: Expr
-
-
-@cache
-def table(sql_dialect: str) -> Mapping[type[Expr], list[Row]]:
-    """The expressions of a dialect that are translated, by their class."""
-    found: dict[type[Expr], list[Row]] = {}
-    is_meant = False
-    text = files(__package__).joinpath("sql_table.txt").read_text("utf-8")
-    for line in text.splitlines():
-        if line.endswith(":") and not line.startswith(("#", " ")):
-            names, _, others = line[:-1].partition(" but ")
-            groups = {"all": DIALECTS, "every": (sql_dialect,)}
-            is_meant = sql_dialect in groups.get(names, names.split())
-            is_meant = is_meant and sql_dialect not in others.split()
-        elif is_meant and line.startswith(" "):
-            written, result, *spark = (part.strip() for part in line.split(" | "))
-            try:
-                pattern = parse_one(written, dialect=sqlglot_dialect(sql_dialect))
-                template = parse_one(spark[0] if spark else written, dialect="spark")
-            except SqlglotError:
-                continue  # This version of sqlglot cannot read it: it stays refused.
-            for call in template.find_all(exp.PercentileDisc):  # sqlglot would approximate it
-                call.replace(exp.Anonymous(this="percentile_disc", expressions=[call.this]))
-            found.setdefault(type(pattern), []).append(Row(written, pattern, result, template))
-    return found
-
-
-def _hole(node: object) -> str | None:
-    """The name of a placeholder in a row, such as `_text2`; None for any other node."""
-    is_hole = isinstance(node, exp.Column) and node.name.startswith("_") and not node.table
-    return node.name.lower() if is_hole and isinstance(node, exp.Column) else None
-
-
-def _matched(pattern: object, node: object, found: dict[str, Expr]) -> bool:
-    """Whether an expression matches the pattern of a row. Collects the expressions for its
-    placeholders in `found`."""
-    name = _hole(pattern)
-    if name is not None and isinstance(node, exp.Expression):
-        return found.setdefault(name, node) == node
-    if isinstance(pattern, list) and isinstance(node, list):
-        pairs = zip(pattern, node, strict=False)
-        return len(pattern) == len(node) and all(_matched(a, b, found) for a, b in pairs)
-    if not isinstance(pattern, exp.Expression) or not isinstance(node, exp.Expression):
-        same = str(pattern or "").upper() == str(node or "").upper()
-        return same and bool(pattern) == bool(node)
-    if isinstance(pattern, exp.Var | exp.Literal) and isinstance(node, exp.Var | exp.Literal):
-        return _unit(pattern) == _unit(node)
-    keys = pattern.args.keys() | node.args.keys()
-    return type(pattern) is type(node) and all(
-        _matched(pattern.args.get(key), node.args.get(key), found) for key in keys
-    )
 
 
 @dataclass(slots=True)
@@ -273,7 +199,7 @@ class _Translation:
             if clause is not None:
                 self._only(clause, "expression", "count", "direction")
                 number = clause.expression or clause.args.get("count")
-                if not _fits(number, "count"):
+                if not fits(number, "count"):
                     raise self.refusal(clause)
                 kind = exp.Limit if key == "limit" else exp.Offset
                 tree.set(key, kind(expression=number.copy()))
@@ -325,7 +251,7 @@ class _Translation:
 
     def _by_number(self, key: Expr, scope: _Scope) -> Typed | None:
         """A column of the query by its number: `GROUP BY 1`."""
-        if not _fits(key, "count"):
+        if not fits(key, "count"):
             return None
         kinds = dict(enumerate((scope.aliases or scope.tables.get("") or {}).values(), 1))
         return key.copy(), kinds.get(int(key.name), KINDS["other"])
@@ -351,7 +277,7 @@ class _Translation:
     def condition(self, node: Expr, scope: _Scope) -> Expr:
         """An expression that is true, false or NULL."""
         value, kind = self.value(node, scope)
-        if not _is_of(kind, "bool") and not (
+        if not is_of(kind, "bool") and not (
             kind is None and self.sql_dialect not in ("mysql", "sqlite", "tsql")
         ):
             raise self.refusal(node, (kind,))
@@ -363,7 +289,7 @@ class _Translation:
             plain = node.copy()
             plain.set("negate", None)
             value, _ = self.value(plain, scope)
-            return exp.not_(_wrapped(value), copy=False), KINDS["bool"]
+            return exp.not_(wrapped(value), copy=False), KINDS["bool"]
         truth = self._truth(node, scope)
         if truth is not None:
             return truth, KINDS["bool"]
@@ -384,7 +310,7 @@ class _Translation:
                 return node.copy(), KINDS["null"]
             case exp.Boolean():
                 return node.copy(), KINDS["bool"]
-            case exp.DateStrToDate() if _fits(node.this, "daytext"):  # DATE '...' of Oracle
+            case exp.DateStrToDate() if fits(node.this, "daytext"):  # DATE '...' of Oracle
                 return exp.cast(node.this.copy(), "date"), KINDS["moment"]
             case exp.Interval():
                 seconds = self._seconds(node)
@@ -445,7 +371,7 @@ class _Translation:
     def _kinds_in(self, node: Expr, scope: _Scope) -> tuple[Kind | None, ...]:
         """The kinds of the columns, if a row of the table matches the shape of the expression."""
         rows = table(self.sql_dialect).get(type(node), ())
-        is_listed = any(_matched(row.pattern, node, {}) for row in rows)
+        is_listed = any(matched(row.pattern, node, {}) for row in rows)
         columns = node.find_all(exp.Column) if is_listed else ()
         return tuple(scope.kind(column) for column in columns)
 
@@ -456,7 +382,7 @@ class _Translation:
         refused: NoCounterpartError | None = None
         for row in table(self.sql_dialect).get(type(node), ()):
             found: dict[str, Expr] = {}
-            if not _matched(row.pattern, node, found):
+            if not matched(row.pattern, node, found):
                 continue
             try:
                 operands = self._operands(found, known, scope)
@@ -499,13 +425,13 @@ class _Translation:
 
     def _accepts(self, hole: str, node: Expr, typed: Typed) -> bool:
         value, kind = typed
-        if hole in _TEXTS or hole in _NUMBERS:
-            return _fits(value, hole)
+        if is_of_literals(hole):
+            return fits(value, hole)
         if hole == "column":
-            return isinstance(node, exp.Column) and _is_of(kind, "text")
+            return isinstance(node, exp.Column) and is_of(kind, "text")
         if hole == "key":
             return self.is_groupable(kind)
-        return self.is_ordered(kind) if hole == "ordered" else _is_of(kind, hole)
+        return self.is_ordered(kind) if hole == "ordered" else is_of(kind, hole)
 
     def _result(self, row: Row, typed: Mapping[str, Typed]) -> Typed | None:
         """The template of a row with the operands, and the kind of its value; None if the value may
@@ -530,7 +456,9 @@ class _Translation:
             kind = named[1] if named is not None else KINDS[row.result]
         if kind is not None and kind.name == "other":
             return None
-        return _filled(row.template, {name: value for name, (value, _) in typed.items()}), kind
+        return filled_template(
+            row.template, {name: value for name, (value, _) in typed.items()}
+        ), kind
 
     def _mean(self, value: Expr, kind: Kind | None) -> Typed | None:
         """The mean of exact numbers, as the quotient of their sum and their count."""
@@ -560,7 +488,7 @@ class _Translation:
         divisor = f"nullif({divisor}, 0)" if self.sql_dialect == "mysql" else divisor
         text = f"cast(_l AS DECIMAL({a.digits},{a.scale})) / {divisor}"
         text = text if places is None else f"round({text}, {places})"
-        filled = _filled(parse_one(text, dialect="spark"), {"_l": left, "_r": right})
+        filled = filled_template(parse_one(text, dialect="spark"), {"_l": left, "_r": right})
         kind = Kind("decimal", LONGEST, scale if places is None else places)
         # MySQL computes with more digits than it shows.
         return filled, kind if self.sql_dialect != "mysql" else KINDS["shown"]
@@ -592,7 +520,7 @@ class _Translation:
             shape = comparison(this=left, expression=right)
             found = self._by_row(shape, scope)
             if found is not None and type(found[0]) is comparison:
-                sides = [_wrapped(found[0].this), _wrapped(found[0].expression)]
+                sides = [wrapped(found[0].this), wrapped(found[0].expression)]
                 sides = sides if left is node.this else sides[::-1]
                 return type(node)(this=sides[0], expression=sides[1])
             if found is not None and isinstance(node, exp.EQ):
@@ -667,7 +595,7 @@ class _Translation:
     def _as_decimal(self, node: exp.Cast, scope: _Scope) -> Typed:
         value, kind = self.value(node.this, scope)
         sizes = [int(part.name) for part in node.to.expressions]
-        if not sizes or not _is_of(kind, "sized") or isinstance(node, exp.TryCast):
+        if not sizes or not is_of(kind, "sized") or isinstance(node, exp.TryCast):
             raise self.refusal(node, (kind,))
         scale = sizes[1] if len(sizes) > 1 else 0
         # `exp.cast` would leave out a cast of a decimal to one of another size.
@@ -678,7 +606,7 @@ class _Translation:
 
     def _seconds(self, node: Expr) -> int:
         """The length in seconds of an interval such as `2 hours`: an integer and a unit."""
-        unit, amount = _unit(node.args.get("unit")), node.this
+        unit, amount = unit_of(node.args.get("unit")), node.this
         if not isinstance(amount, exp.Literal) or not re.fullmatch(r"-?\d{1,6}", amount.name):
             raise self.refusal(node)
         if unit not in _SECONDS:
@@ -691,13 +619,13 @@ class _Translation:
         if interval is None:
             return None
         value, kind = self.value(node.this, scope)
-        if _is_of(kind, "interval"):
+        if is_of(kind, "interval"):
             return None
-        if _fits(value, "timetext"):
+        if fits(value, "timetext"):
             value = exp.cast(value, "timestamp")
             kind = KINDS["stamp"]
         amount, unit = interval
-        is_time = _is_of(kind, "time") or (kind is None and self.sql_dialect != "mysql")
+        is_time = is_of(kind, "time") or (kind is None and self.sql_dialect != "mysql")
         is_known = unit in _SECONDS or unit in _MONTHS
         if not is_time or not is_known or self.sql_dialect not in DIALECTS:
             raise self.refusal(node, (kind,))
@@ -705,7 +633,7 @@ class _Translation:
         sign = exp.Sub if isinstance(node, _MINUS) else exp.Add
         # Databases differ in whether a date stays a date; both are compared in the same way.
         kept = kind if kind is None or kind.name == "moment" else KINDS["stamp"]
-        return exp.paren(sign(this=_wrapped(value), expression=length), copy=False), kept
+        return exp.paren(sign(this=wrapped(value), expression=length), copy=False), kept
 
     def _length(self, node: Expr, amount: Expr, unit: str, scope: _Scope) -> Expr:
         """The length of an interval in Spark SQL.
@@ -721,10 +649,10 @@ class _Translation:
             return exp.Interval(this=number, unit=part)
         count, kind = self.value(amount, scope)
         # Beyond the year 9999, MySQL has NULL.
-        if not _is_of(kind, "int") or self.sql_dialect == "mysql":
+        if not is_of(kind, "int") or self.sql_dialect == "mysql":
             raise self.refusal(node, (kind,))
         one = exp.Interval(this=exp.Literal.string(str(factor)), unit=part)
-        return exp.Mul(this=_wrapped(count), expression=one)
+        return exp.Mul(this=wrapped(count), expression=one)
 
 
 _PLUS = (exp.DateAdd, exp.TsOrDsAdd, exp.TimestampAdd, exp.DatetimeAdd, exp.Add)
@@ -739,51 +667,10 @@ def _added_interval(node: Expr) -> tuple[Expr, str] | None:
     amount = node.expression
     unit = node.args.get("unit") or exp.var("DAY")
     if isinstance(amount, exp.Interval):
-        return amount.this, _unit(amount.args.get("unit") or unit)
+        return amount.this, unit_of(amount.args.get("unit") or unit)
     if isinstance(node, exp.Add | exp.Sub):
         return None
-    return amount, _unit(unit)
-
-
-def _is_of(kind: Kind | None, hole: str) -> bool:
-    """Whether the placeholder `_hole` in a row accepts values of a kind."""
-    if hole == "value":
-        return kind is None or kind.name != "other"
-    if kind is None or hole == "unknown":
-        return kind is None and hole == "unknown"
-    return kind.name == "null" or kind.name in _GROUPS.get(hole, (hole,))
-
-
-def _fits(node: object, hole: str) -> bool:
-    """Whether a placeholder for literals, such as `_count` or `_pattern`, accepts a literal."""
-    if not isinstance(node, exp.Literal):
-        return False
-    pattern = _TEXTS.get(hole) if node.is_string else _NUMBERS.get(hole)
-    return pattern is not None and re.fullmatch(pattern, node.name) is not None
-
-
-def _filled(template: Expr, values: Mapping[str, Expr]) -> Expr:
-    def fill(node: Expr) -> Expr:
-        name = _hole(node)
-        if name is None:
-            return node
-        # Java's `$` also matches before a final line break.
-        value = values[name].copy()
-        if name == "_regex" and value.name.endswith("$"):
-            value = exp.Literal.string(f"{value.name[:-1]}\\z")
-        return _wrapped(value) if isinstance(node.parent, exp.Binary | exp.Unary) else value
-
-    return template.copy().transform(fill)
-
-
-def _wrapped(node: Expr) -> Expr:
-    is_open = isinstance(node, exp.Binary | exp.Connector | exp.Between | exp.In | exp.Not)
-    return exp.paren(node, copy=False) if is_open else node
-
-
-def _unit(node: object) -> str:
-    name = (node.name if isinstance(node, exp.Expression) else str(node)).strip("'\"").upper()
-    return _UNITS.get(name, name)
+    return amount, unit_of(unit)
 
 
 def _named(columns: dict[str, Kind | None], node: Expr) -> dict[str, Kind | None]:

@@ -16,7 +16,8 @@ from sqlglot import ErrorLevel, exp
 from sqlglot.errors import ParseError, SqlglotError, UnsupportedError
 
 from dqx_airflow.contracts.compile import sql_forms, terms
-from dqx_airflow.contracts.compile.sql_exact import exact, sqlglot_dialect
+from dqx_airflow.contracts.compile.sql_exact import exact
+from dqx_airflow.contracts.compile.sql_table import sqlglot_dialect
 from dqx_airflow.contracts.compile.value_kinds import Kind, columns_of
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.walk import is_about_items
