@@ -74,30 +74,64 @@ def cron_interval_s(text: str) -> float | None:
     >>> cron_interval_s("0 6 * * 1-5") == 3 * DAY_S  # from Friday to Monday
     True
     """
-    fields = schedule_of(text).split()
-    if len(fields) != 5:
+    cron = _Cron.parsed(schedule_of(text))
+    if cron is None:
         return _interval_of_other(text)
-    minutes, hours = _values(fields[0], 0, 59), _values(fields[1], 0, 23)
-    days, months = _values(fields[2], 1, 31), _values(fields[3], 1, 12, _MONTHS)
-    weekdays = _values(fields[4], 0, 7, _WEEKDAYS)
-    if not (minutes and hours and days and months and weekdays):
-        return _interval_of_other(text)
-    from_sunday = {weekday % 7 for weekday in weekdays}
-    times = sorted(hour * HOUR_S + minute * MINUTE_S for hour in hours for minute in minutes)
-    any_day, any_weekday = fields[2][0] in "*?", fields[4][0] in "*?"
-
-    def runs_on(day: date) -> bool:
-        on_day, on_weekday = day.day in days, day.isoweekday() % 7 in from_sunday
-        # As in cron: if both are restricted, one of them is enough.
-        is_day = on_day and on_weekday if any_day or any_weekday else on_day or on_weekday
-        return day.month in months and is_day
-
-    run_days = [n for n in range(_DAYS) if runs_on(_FIRST_DAY + timedelta(days=n))]
+    run_days = [n for n in range(_DAYS) if cron.runs_on(_FIRST_DAY + timedelta(days=n))]
     if len(run_days) < 2:
         return None
-    within = [later - earlier for earlier, later in pairwise(times)]
-    gap = max(later - earlier for earlier, later in pairwise(run_days))
-    return max([*within, gap * DAY_S + times[0] - times[-1]])
+    times = cron.times
+    longest_gap = max(later - earlier for earlier, later in pairwise(run_days))
+    between_days = longest_gap * DAY_S + times[0] - times[-1]
+    within_a_day = [later - earlier for earlier, later in pairwise(times)]
+    return max([*within_a_day, between_days])
+
+
+@dataclass(frozen=True, slots=True)
+class _Cron:
+    """The values of the fields of a cron expression; weekdays are counted from Sunday.
+
+    `needs_both`: a day must be one of the days and one of the weekdays. As in cron, one of the two
+    is enough if both are restricted.
+    """
+
+    minutes: set[int]
+    hours: set[int]
+    days: set[int]
+    months: set[int]
+    weekdays: set[int]
+    needs_both: bool
+
+    @classmethod
+    def parsed(cls, text: str) -> _Cron | None:
+        """The expression in a text; None if it is invalid."""
+        fields = text.split()
+        if len(fields) != 5:
+            return None
+        minutes = _values(fields[0], 0, 59)
+        hours = _values(fields[1], 0, 23)
+        days = _values(fields[2], 1, 31)
+        months = _values(fields[3], 1, 12, _MONTHS)
+        weekdays = _values(fields[4], 0, 7, _WEEKDAYS)
+        if not (minutes and hours and days and months and weekdays):
+            return None
+        from_sunday = {weekday % 7 for weekday in weekdays}
+        is_any = fields[2][0] in "*?" or fields[4][0] in "*?"
+        return cls(minutes, hours, days, months, from_sunday, is_any)
+
+    @property
+    def times(self) -> list[int]:
+        """The seconds of a day at which it runs, in order."""
+        return sorted(
+            hour * HOUR_S + minute * MINUTE_S for hour in self.hours for minute in self.minutes
+        )
+
+    def runs_on(self, day: date) -> bool:
+        if day.month not in self.months:
+            return False
+        is_day = day.day in self.days
+        is_weekday = day.isoweekday() % 7 in self.weekdays
+        return (is_day and is_weekday) if self.needs_both else (is_day or is_weekday)
 
 
 def schedule_of(text: str) -> str:

@@ -375,23 +375,26 @@ def translate_sodacl(check: object) -> foreign.Translation:
     parts = _CHECK.fullmatch(text)
     if parts is None:
         raise NoCounterpartError(f"SodaCL's check '{text}' has no counterpart")
+    metric = parts["metric"]
     arguments = _names(parts["arguments"] or "")
-    if parts["metric"] == "freshness":
+    if metric == "freshness":
         return _sodacl_freshness(arguments, parts["comparison"])
     compared = threshold(parts["comparison"])
     if compared is None:
         raise NoCounterpartError(f"SodaCL's check '{text}' does not compare with a number")
-    if parts["metric"] == "percentile":
+    if metric == "percentile":
         return _percentile(arguments, compared)
-    if (own_metric := _own_metric(parts["metric"], settings)) is not None and not arguments:
+    own_metric = _own_metric(metric, settings)
+    if own_metric is not None and not arguments:
         return translate({**own_metric, **compared}, None)
-    rule = {"type": parts["metric"], **settings, **compared}
-    if parts["metric"] in _OF_COLUMNS and len(arguments) > 1:
+    rule = {"type": metric, **settings, **compared}
+    if metric in _OF_COLUMNS and len(arguments) > 1:
         return translate({**rule, "columns": arguments}, None)
-    expected = 0 if parts["metric"] == "row_count" else 1
-    if len(arguments) != expected:
-        raise NoCounterpartError(f"SodaCL's check '{text}' has no counterpart")
-    return translate(rule, dotted_path(arguments[0]) if arguments else None)
+    if metric == "row_count" and not arguments:
+        return translate(rule, None)
+    if metric != "row_count" and len(arguments) == 1:
+        return translate(rule, dotted_path(arguments[0]))
+    raise NoCounterpartError(f"SodaCL's check '{text}' has no counterpart")
 
 
 def _names(text: str) -> list[str]:

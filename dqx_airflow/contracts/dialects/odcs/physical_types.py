@@ -110,18 +110,25 @@ def _transpiled(text: str, sql_dialect: str | None) -> PhysicalType | None:
     except (SqlglotError, ValueError, RecursionError):
         return None
     kind = data_type.this.name if isinstance(data_type.this, exp.DataType.Type) else ""
-    sizes = [part.name for part in data_type.expressions]
-    numbers = [int(size) for size in sizes if size.isdigit()]
+    sizes = [int(part.name) for part in data_type.expressions if part.name.isdigit()]
     if kind in ("DECIMAL", "BIGDECIMAL"):
-        if not numbers or numbers[0] > LONGEST_DECIMAL:
-            return PhysicalType("number")
-        return PhysicalType(f"decimal({numbers[0]},{numbers[1] if len(numbers) > 1 else 0})")
+        return _decimal(sizes)
     if kind == "DATE" and sql_dialect == "oracle":
         return PhysicalType("timestamp")  # with a time of day
-    if (named := types_named("sqlglot").get(kind)) is not None:
-        is_text = named == "string" and bool(numbers) and numbers[0] < _UNLIMITED
-        return PhysicalType(named, numbers[0] if is_text else None)
+    named = types_named("sqlglot").get(kind)
+    if named == "string" and sizes and sizes[0] < _UNLIMITED:
+        return PhysicalType("string", sizes[0])
+    if named is not None:
+        return PhysicalType(named)
     if data_type.args.get("nested") and data_type.expressions:
         nested = spark_type_of(data_type.sql(dialect="spark"))
         return PhysicalType(nested) if nested is not None else None
     return None
+
+
+def _decimal(sizes: list[int]) -> PhysicalType:
+    """The decimal with a precision and a scale; a number of any size if Spark has none."""
+    if not sizes or sizes[0] > LONGEST_DECIMAL:
+        return PhysicalType("number")
+    scale = sizes[1] if len(sizes) > 1 else 0
+    return PhysicalType(f"decimal({sizes[0]},{scale})")
