@@ -1,4 +1,4 @@
-"""The requirements for publishing a version: the policy of bumps, and the consent of owners.
+"""The requirements for publishing a version: the order of versions, and promises of earlier ones.
 
 A published version is a promise: it never changes, breaking it takes a major bump, and consumers
 are informed in time. The date is an argument.
@@ -6,16 +6,15 @@ are informed in time. The date is an argument.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import pairwise
 
 from dqx_airflow.contracts.dialects import reader_of
 from dqx_airflow.contracts.diff import Diff, diff
-from dqx_airflow.contracts.enforcement.lifecycle import end_of, lifecycle_status
-from dqx_airflow.contracts.enforcement.pins import is_version, objection_to_version
+from dqx_airflow.contracts.enforcement.lifecycle import end_of
+from dqx_airflow.contracts.enforcement.pins import objection_to_version
 from dqx_airflow.contracts.mistakes import listed_texts
 from dqx_airflow.contracts.model import (
     CADENCES,
@@ -28,7 +27,6 @@ from dqx_airflow.contracts.model import (
     next_version,
     version_of,
 )
-from dqx_airflow.diagnostics.templates import filled
 
 _SHOWN_CHANGES = 5
 
@@ -87,33 +85,55 @@ def objections(
     mistyped = tuple(_mistyped(contract))
     if not published:
         return mistyped
-    same = next((earlier for earlier in published if earlier.version == version), None)
-    if same is not None:
-        if same.digest == digest:
-            return ()
-        named = {"version": contract.version, "next": next_version(version, Bump.PATCH)}
-        return (_blocker("other_content", on=same.on, **named),)
+    for earlier in published:
+        if earlier.version == version:
+            return () if earlier.digest == digest else (_other_content(earlier, contract, version),)
     if mistyped:
         return mistyped
-    newest = max(published, key=lambda earlier: earlier.version)
-    if version < newest.version:
-        return (_blocker("lower", version=contract.version, newest=newest.contract.version),)
-    last = max(earlier.on for earlier in published)
-    if on < last:
-        return (_blocker("before_last", on=on, last=last),)
+    disorder = _disorder(contract, version, published, on)
+    if disorder is not None:
+        return (disorder,)
     base = _base(published)
     if base is None:
         return ()
+    return tuple(_broken_promises(base, contract, version, published, on))
+
+
+def _other_content(same: PublishedVersion, contract: Contract, version: Version) -> Blocker:
+    """The objection that the version is published with another content."""
+    next_patch = next_version(version, Bump.PATCH)
+    return _blocker("other_content", on=same.on, version=contract.version, next=next_patch)
+
+
+def _disorder(
+    contract: Contract, version: Version, published: Sequence[PublishedVersion], on: date
+) -> Blocker | None:
+    """The objection that a later version is published, or that a version was published later."""
+    newest = max(published, key=lambda earlier: earlier.version)
+    if version < newest.version:
+        return _blocker("lower", version=contract.version, newest=newest.contract.version)
+    last = max(earlier.on for earlier in published)
+    if on < last:
+        return _blocker("before_last", on=on, last=last)
+    return None
+
+
+def _broken_promises(
+    base: PublishedVersion,
+    contract: Contract,
+    version: Version,
+    published: Sequence[PublishedVersion],
+    on: date,
+) -> Iterator[Blocker]:
+    """The promises of a published version that the contract breaks."""
     changes = diff(base.contract, contract)
-    problems = []
     if changes.shortfall is not None:
-        problems.append(Blocker(changes.shortfall, _summary(changes)))
+        yield Blocker(changes.shortfall, _summary(changes))
     elif changes.breaking and base.version.major > 0 and version.is_release:
-        problems += _too_often(base, published, on)
-        problems += _too_soon(base, contract, published, on)
-        problems += _overlap_too_short(base, contract, on)
-    problems += _ends_too_soon(base, contract, on)
-    return tuple(problems)
+        yield from _too_often(base, published, on)
+        yield from _too_soon(base, contract, published, on)
+        yield from _overlap_too_short(base, contract, on)
+    yield from _ends_too_soon(base, contract, on)
 
 
 def _mistyped(contract: Contract) -> Iterator[Blocker]:
@@ -228,126 +248,3 @@ def _ends_too_soon(base: PublishedVersion, contract: Contract, on: date) -> Iter
     earliest = end_of_period(on, days)
     if sunset is not None and sunset < min(promised or earliest, earliest):
         yield _blocker("ends_too_soon", sunset=sunset, days=days, earliest=earliest)
-
-
-_EMAIL = re.compile(r"[^\s@]+@[^\s@]+\.[^\s@]+")
-
-
-def codeowners_line(path: str, contract: Contract, org: str | None = None) -> str:
-    """The owners of a contract's file: its owner, then each consumer.
-
-    :param org: the organisation of the teams; `@org/team` instead of `@team`.
-    """
-    parties = (contract.owner, *(consumer.team for consumer in contract.consumers))
-    handles = dict.fromkeys(_handle(party, org) for party in parties if party)
-    # In CODEOWNERS a space separates a path from its owners, and # begins a comment.
-    escaped = re.sub(r"([ #\\])", r"\\\1", path)
-    return " ".join((escaped, *(handle for handle in handles if handle)))
-
-
-def _handle(party: str, org: str | None) -> str | None:
-    """`@bi-reporting` for a team; an email address unchanged."""
-    if _EMAIL.fullmatch(party):
-        return party
-    if re.fullmatch(r"@[\w./-]+", party):
-        return party
-    slug = re.sub(r"[^a-z0-9]+", "-", party.lower()).strip("-")
-    return (f"@{org}/{slug}" if org else f"@{slug}") if slug else None
-
-
-def rfc_draft(contract: Contract) -> str:
-    """The draft as Markdown: the contents of the contract, and open questions."""
-    rules = [(type(rule.demand).__name__, rule) for _, _, rule in contract.rules()]
-    return filled(__package__, "rfc.md", contract=contract, rules=rules)
-
-
-@dataclass(frozen=True, slots=True)
-class ReleaseRemark:
-    """A remark on a contract in a release, other than its changes: the contract is new or deleted,
-    or a consumer pins a version that no longer exists.
-
-    `facts` is the machine-readable form. `falls_short`: consumers may still rely on the contract.
-    """
-
-    contract: Contract
-    message: str
-    facts: Mapping[str, object]
-    falls_short: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ReleasedContracts:
-    """The changes of contracts in a release, and remarks on other contracts."""
-
-    diffs: tuple[Diff, ...]
-    remarks: tuple[ReleaseRemark, ...]
-
-    @property
-    def falls_short(self) -> bool:
-        """True if something breaks consumers of a contract without the required bump."""
-        remarks = any(remark.falls_short for remark in self.remarks)
-        return remarks or any(item.falls_short for item in self.diffs)
-
-
-def release_of(
-    pairs: Iterable[tuple[Contract | None, Contract | None]],
-    on: date,
-    *,
-    semantic: Bump = Bump.MAJOR,
-) -> ReleasedContracts:
-    """The changes between the old and the new sides of the pairs.
-
-    :param on: the date on which a deleted contract must be past its end.
-    :param semantic: the bump for a change of meaning in words.
-    """
-    versions = list(pairs)
-    both = [(old, new) for old, new in versions if old and new]
-    after = [new for _, new in versions if new is not None]
-    return ReleasedContracts(
-        tuple(diff(old, new, semantic=semantic) for old, new in both),
-        (
-            *(_addition(new) for old, new in versions if new and not old),
-            *(_deletion(old, on) for old, new in versions if old and not new),
-            *(pin for old, new in both for pin in _stranded(old, new, after)),
-        ),
-    )
-
-
-def _addition(contract: Contract) -> ReleaseRemark:
-    facts = {"id": contract.id, "new_version": contract.version, "status": "new"}
-    return ReleaseRemark(contract, f"{_title(contract)}: a new contract", facts)
-
-
-def _deletion(contract: Contract, on: date) -> ReleaseRemark:
-    state = lifecycle_status(contract, on)
-    is_due = contract.lifecycle.status == "draft" or (state is not None and state.is_refused)
-    models = ", ".join(model.name for model in contract.models)
-    message = "deleted after its sunset"
-    if not is_due:
-        message = f"deleted while consumers may rely on {models or 'it'}: "
-        message += "sunset it first, or put it back"
-    facts = {"id": contract.id, "old_version": contract.version, "status": "deleted"}
-    text = f"{_title(contract)}: {message}"
-    return ReleaseRemark(contract, text, {**facts, "falls_short": not is_due}, not is_due)
-
-
-def _stranded(old: Contract, new: Contract, after: Sequence[Contract]) -> Iterator[ReleaseRemark]:
-    """The pins that the old version satisfied, and no version of the contract satisfies any
-    longer."""
-    versions = [contract for contract in after if contract.id == new.id]
-    for consumer in new.consumers:
-        pin = consumer.pin
-        if pin is None or not is_version(pin) or objection_to_version(old, pin) is not None:
-            continue
-        if all(objection_to_version(contract, pin) is not None for contract in versions):
-            message = (
-                f"{_title(new)}: {consumer.team} pins {pin}, and no contract has this version "
-                "any longer: keep it beside the new one, or update the pin"
-            )
-            facts = {"id": new.id, "new_version": new.version, "status": "pinned"}
-            of_pin = {"team": consumer.team, "pin": pin, "falls_short": True}
-            yield ReleaseRemark(new, message, {**facts, **of_pin}, falls_short=True)
-
-
-def _title(contract: Contract) -> str:
-    return f"{contract.id} {contract.version or 'no version'}"

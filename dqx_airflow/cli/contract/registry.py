@@ -19,7 +19,8 @@ from dqx_airflow.cli.contract.versions import (
 )
 from dqx_airflow.cli.json_objects import consumer_object, published_version_object
 from dqx_airflow.contracts.model import Contract, end_of_period
-from dqx_airflow.contracts.publishing import PublishedVersion, codeowners_line, newest_of, rfc_draft
+from dqx_airflow.contracts.owners import codeowners_line, rfc_draft
+from dqx_airflow.contracts.publishing import PublishedVersion, newest_of
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.contracts.references import FolderReader
 from dqx_airflow.diagnostics.diagnostic import did_you_mean

@@ -1,0 +1,104 @@
+"""Changes of contracts in a release: new, changed and deleted contracts, and their pins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+
+from dqx_airflow.contracts.diff import Diff, diff
+from dqx_airflow.contracts.enforcement.lifecycle import lifecycle_status
+from dqx_airflow.contracts.enforcement.pins import is_version, objection_to_version
+from dqx_airflow.contracts.model import Bump, Contract
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseRemark:
+    """A remark on a contract in a release, other than its changes: the contract is new or deleted,
+    or a consumer pins a version that no longer exists.
+
+    `facts` is the machine-readable form. `falls_short`: consumers may still rely on the contract.
+    """
+
+    contract: Contract
+    message: str
+    facts: Mapping[str, object]
+    falls_short: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedContracts:
+    """The changes of contracts in a release, and remarks on other contracts."""
+
+    diffs: tuple[Diff, ...]
+    remarks: tuple[ReleaseRemark, ...]
+
+    @property
+    def falls_short(self) -> bool:
+        """True if something breaks consumers of a contract without the required bump."""
+        remarks = any(remark.falls_short for remark in self.remarks)
+        return remarks or any(item.falls_short for item in self.diffs)
+
+
+def release_of(
+    pairs: Iterable[tuple[Contract | None, Contract | None]],
+    on: date,
+    *,
+    semantic: Bump = Bump.MAJOR,
+) -> ReleasedContracts:
+    """The changes between the old and the new sides of the pairs.
+
+    :param on: the date on which a deleted contract must be past its end.
+    :param semantic: the bump for a change of meaning in words.
+    """
+    versions = list(pairs)
+    both = [(old, new) for old, new in versions if old and new]
+    after = [new for _, new in versions if new is not None]
+    return ReleasedContracts(
+        tuple(diff(old, new, semantic=semantic) for old, new in both),
+        (
+            *(_addition(new) for old, new in versions if new and not old),
+            *(_deletion(old, on) for old, new in versions if old and not new),
+            *(pin for old, new in both for pin in _stranded(old, new, after)),
+        ),
+    )
+
+
+def _addition(contract: Contract) -> ReleaseRemark:
+    facts = {"id": contract.id, "new_version": contract.version, "status": "new"}
+    return ReleaseRemark(contract, f"{_title(contract)}: a new contract", facts)
+
+
+def _deletion(contract: Contract, on: date) -> ReleaseRemark:
+    state = lifecycle_status(contract, on)
+    is_due = contract.lifecycle.status == "draft" or (state is not None and state.is_refused)
+    models = ", ".join(model.name for model in contract.models)
+    message = "deleted after its sunset"
+    if not is_due:
+        message = f"deleted while consumers may rely on {models or 'it'}: "
+        message += "sunset it first, or put it back"
+    facts = {"id": contract.id, "old_version": contract.version, "status": "deleted"}
+    text = f"{_title(contract)}: {message}"
+    return ReleaseRemark(contract, text, {**facts, "falls_short": not is_due}, not is_due)
+
+
+def _stranded(old: Contract, new: Contract, after: Sequence[Contract]) -> Iterator[ReleaseRemark]:
+    """The pins that the old version satisfied, and no version of the contract satisfies any
+    longer."""
+    versions = [contract for contract in after if contract.id == new.id]
+    for consumer in new.consumers:
+        pin = consumer.pin
+        if pin is None or not is_version(pin) or objection_to_version(old, pin) is not None:
+            continue
+        if all(objection_to_version(contract, pin) is not None for contract in versions):
+            message = (
+                f"{_title(new)}: {consumer.team} pins {pin}, and no contract has this version "
+                "any longer: keep it beside the new one, or update the pin"
+            )
+            facts = {"id": new.id, "new_version": new.version, "status": "pinned"}
+            of_pin = {"team": consumer.team, "pin": pin, "falls_short": True}
+            yield ReleaseRemark(new, message, {**facts, **of_pin}, falls_short=True)
+
+
+def _title(contract: Contract) -> str:
+    return f"{contract.id} {contract.version or 'no version'}"
