@@ -19,7 +19,8 @@ from dqx_airflow.contracts.demands import one_line, printable_line
 from dqx_airflow.contracts.diff import Change, Diff
 from dqx_airflow.contracts.diff.columns import is_delta_widening
 from dqx_airflow.contracts.export.schemas import column_comment, column_definition, table_type
-from dqx_airflow.contracts.model import Bump, Field, Model, next_version, version_of
+from dqx_airflow.contracts.model import Field, Model
+from dqx_airflow.contracts.versions import Bump, next_version, version_of
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.types import Family, family_of

@@ -16,17 +16,8 @@ from dqx_airflow.contracts.diff import Diff, diff
 from dqx_airflow.contracts.enforcement.lifecycle import end_of
 from dqx_airflow.contracts.enforcement.pins import objection_to_version
 from dqx_airflow.contracts.mistakes import listed_texts
-from dqx_airflow.contracts.model import (
-    CADENCES,
-    Bump,
-    Contract,
-    Version,
-    bump_between,
-    day_of,
-    end_of_period,
-    next_version,
-    version_of,
-)
+from dqx_airflow.contracts.model import CADENCES, Contract, day_of, end_of_period
+from dqx_airflow.contracts.versions import Bump, Version, bump_between, next_version, version_of
 
 _SHOWN_CHANGES = 5
 

@@ -9,7 +9,8 @@ from datetime import date
 from dqx_airflow.contracts.diff import Diff, diff
 from dqx_airflow.contracts.enforcement.lifecycle import lifecycle_status
 from dqx_airflow.contracts.enforcement.pins import is_version, objection_to_version
-from dqx_airflow.contracts.model import Bump, Contract
+from dqx_airflow.contracts.model import Contract
+from dqx_airflow.contracts.versions import Bump
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from dqx_airflow.contracts.model import (
+from dqx_airflow.contracts.versions import (
     Bump,
     Version,
     bump_between,

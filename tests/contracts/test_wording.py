@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from dqx_airflow.contracts.diff.kinds import Wording, compare_wording
+from dqx_airflow.contracts.diff.wording import Wording, compare_wording
 from tests.markdown_cases import rows
 
 PAGE = Path(__file__).with_name("wording.md")

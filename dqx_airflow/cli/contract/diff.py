@@ -22,9 +22,10 @@ from dqx_airflow.cli.reports import console_for, markdown_cell, printable, table
 from dqx_airflow.cli.suites import count_text, emit_block_events, files_at
 from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.diff import Change, Diff
-from dqx_airflow.contracts.model import Bump, Contract, version_of
+from dqx_airflow.contracts.model import Contract
 from dqx_airflow.contracts.publishing import PublishedVersion
 from dqx_airflow.contracts.releases import ReleasedContracts, release_of
+from dqx_airflow.contracts.versions import Bump, version_of
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.renderers import FOR_MACHINES, draw, json_text
 from dqx_airflow.diagnostics.templates import filled

@@ -16,7 +16,8 @@ from difflib import SequenceMatcher
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from dqx_airflow.contracts import demands
-from dqx_airflow.contracts.diff.kinds import KINDS, Change, Wording, compare_wording
+from dqx_airflow.contracts.diff.kinds import KINDS, Change
+from dqx_airflow.contracts.diff.wording import Wording, compare_wording
 from dqx_airflow.contracts.field_types import narrower_types
 from dqx_airflow.contracts.model import Field, Model, Renamed, Rule
 from dqx_airflow.metrics.types import parts_of

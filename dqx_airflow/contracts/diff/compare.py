@@ -27,8 +27,10 @@ from dqx_airflow.contracts.diff.columns import (
     renamed_models,
     shown_items,
 )
-from dqx_airflow.contracts.diff.kinds import Change, Diff, Wording, compare_wording
-from dqx_airflow.contracts.model import Bump, Contract, Lifecycle, Model, Note, Server, Treatment
+from dqx_airflow.contracts.diff.kinds import Change, Diff
+from dqx_airflow.contracts.diff.wording import Wording, compare_wording
+from dqx_airflow.contracts.model import Contract, Lifecycle, Model, Note, Server, Treatment
+from dqx_airflow.contracts.versions import Bump
 from dqx_airflow.values import Span
 
 _PART = re.compile(r"(\[\d+\])|`([^`]*)`|([^.\[`]+)")
