@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from dqx_airflow.contracts.dialects.foreign import great_expectations, severity_of
-from dqx_airflow.contracts.dialects.foreign.great_expectations import row_condition
+from dqx_airflow.contracts.dialects.foreign.row_conditions import row_condition
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing import foreign_rule
 from dqx_airflow.importing.foreign_rule import Claims, ForeignRule, column_text, finite, value_text

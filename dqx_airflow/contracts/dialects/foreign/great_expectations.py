@@ -1,19 +1,13 @@
 """Expectations of Great Expectations as demands: `expectation_type` of 0.x, `type` of 1.x, and
 `kwargs`. `contracts/export/great_expectations.py` writes them, with the same names of metrics.
-
-Row conditions, in its own syntax and in the syntax of pandas, become SQL. In pandas, a comparison
-with a missing value is false, `!=` and `not in` are true, and `not` negates them; in SQL all of
-them are NULL.
 """
 
 from __future__ import annotations
 
-import ast
-import io
 import re
-import tokenize
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import combinations
 from typing import Any, TypeAlias
 
@@ -21,209 +15,16 @@ from dqx_airflow.contracts import demands as kinds
 from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.demands.measures import MEASURED
 from dqx_airflow.contracts.dialects import foreign
+from dqx_airflow.contracts.dialects.foreign.row_conditions import row_condition
 from dqx_airflow.contracts.field_types import types_named
 from dqx_airflow.contracts.model import dotted_path
 from dqx_airflow.errors import NoCounterpartError
-from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.types import TypeTextError, canonical_type
 from dqx_airflow.values.exact import is_finite_number
-from dqx_airflow.values.files import table_rows
-
-_COLUMN_OF_GX = re.compile(r"""\bcol\((["'])(?P<name>[^"'`]+)\1\)""")
-_NULL_OF_GX = re.compile(r"\.(?P<word>is|not)_?null\(\)", re.IGNORECASE)
-_LINKS_OF_GX = {" & ": " AND ", " | ": " OR "}
-
-
-def row_condition(condition: Any, parser: Any) -> str | None:
-    """The condition on the rows of an expectation, as Spark SQL; None if all rows count.
-
-    :raises NoCounterpartError: the condition has no counterpart, or the parser is unknown.
-    """
-    if condition is None:
-        return None
-    if isinstance(condition, Mapping):
-        return structured_condition(condition)
-    if not isinstance(condition, str):
-        raise NoCounterpartError("its row_condition is not a string")
-    match parser:
-        case "spark":
-            return condition
-        case "great_expectations" | "great_expectations__experimental__":
-            sql = _COLUMN_OF_GX.sub(lambda match: f"`{match['name']}`", condition)
-            for link, word in _LINKS_OF_GX.items():
-                sql = sql.replace(link, word)
-            words = {"is": " IS NULL", "not": " IS NOT NULL"}
-            return _NULL_OF_GX.sub(lambda match: words[match["word"].lower()], sql)
-        case "pandas":
-            return pandas_condition(condition)
-        case _:
-            parsers = "'pandas', 'spark' or 'great_expectations'"
-            raise NoCounterpartError(f"its row_condition needs the condition_parser {parsers}")
-
-
-_QUOTED = re.compile(r"`([^`]+)`|\"[^\"]*\"|'[^']*'")
-_WORDS = {"&": "and", "|": "or"}
-_OPS: dict[type[ast.cmpop], str] = {
-    **{ast.Eq: "=", ast.NotEq: "<>", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="},
-    **{ast.In: "IN", ast.NotIn: "NOT IN"},
-}
-_OPPOSITES = {"=": "<>", "<": ">=", "<=": ">", "IN": "NOT IN"}
-_OPPOSITES |= {opposite: op for op, opposite in _OPPOSITES.items()}
-_TRUE_FOR_MISSING = ("<>", "NOT IN")
-_ARITHMETIC: dict[type[ast.operator], str] = {
-    **{ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
-}
-_NULL_TESTS = {
-    **dict.fromkeys(("isnull", "isna"), "IS NULL"),
-    **dict.fromkeys(("notnull", "notna"), "IS NOT NULL"),
-}
-
-
-def pandas_condition(written: str) -> str:
-    """The SQL of a condition: true for the rows that pandas selects.
-
-    :raises NoCounterpartError: it has variables, functions, or is no such condition.
-    """
-    columns: list[str] = []
-
-    def placeholder(match: re.Match[str]) -> str:
-        if match[1] is None:
-            return match[0]
-        columns.append(match[1])
-        return f"_quoted_column_{len(columns) - 1}_"
-
-    try:
-        tree = ast.parse(_with_words(_QUOTED.sub(placeholder, written.strip())), mode="eval")
-    except (SyntaxError, ValueError, tokenize.TokenError, RecursionError):
-        raise _not_read(written) from None
-    return _PandasCondition(written, columns).true_for(tree.body, is_negated=False)
-
-
-def _with_words(written: str) -> str:
-    """`&` and `|` as words: in pandas they bind as loosely."""
-    tokens = tokenize.generate_tokens(io.StringIO(written).readline)
-    kept = (
-        (tokenize.NAME, _WORDS[token.string]) if token.string in _WORDS else token[:2]
-        for token in tokens
-    )
-    return tokenize.untokenize(kept).strip()
-
-
-def _not_read(written: str) -> NoCounterpartError:
-    reason = f"its row_condition for pandas cannot be expressed in SQL: {written}"
-    return NoCounterpartError(f"{reason}; write it for condition_parser 'spark'")
-
-
-class _PandasCondition:
-    """Translates a condition of pandas; `columns` are the columns that it has in backticks."""
-
-    def __init__(self, written: str, columns: list[str]) -> None:
-        self._written = written
-        self._columns = columns
-
-    def true_for(self, node: ast.expr, *, is_negated: bool) -> str:
-        """The SQL that is true where the node is true, or false if it is negated."""
-        match node:
-            case ast.BoolOp(op=op, values=values):
-                link = " AND " if isinstance(op, ast.And) != is_negated else " OR "
-                parts = (self.true_for(value, is_negated=is_negated) for value in values)
-                return f"({link.join(parts)})"
-            case ast.UnaryOp(op=ast.Not() | ast.Invert(), operand=operand):
-                return self.true_for(operand, is_negated=not is_negated)
-            case ast.Compare(left=left, ops=ops, comparators=comparators):
-                sides = [left, *comparators]
-                pairs = zip(sides, ops, sides[1:], strict=False)
-                parts = (self._compared(*pair, is_negated=is_negated) for pair in pairs)
-                return f"({(' OR ' if is_negated else ' AND ').join(parts)})"
-            case ast.Call(func=ast.Attribute(value=value, attr=name), args=[], keywords=[]):
-                if name in _NULL_TESTS:
-                    text = f"{self._value(value)} {_NULL_TESTS[name]}"
-                    return f"NOT ({text})" if is_negated else text
-            case ast.Name():
-                column = self._value(node)
-                return f"(NOT {column} OR {column} IS NULL)" if is_negated else column
-        raise _not_read(self._written)
-
-    def _compared(self, left: ast.expr, op: ast.cmpop, right: ast.expr, *, is_negated: bool) -> str:
-        sign = _OPS.get(type(op))
-        if sign is None:
-            raise _not_read(self._written)
-        if isinstance(right, ast.List | ast.Tuple | ast.Set):
-            sign = {"=": "IN", "<>": "NOT IN"}.get(sign, sign)
-        if ("IN" in sign) != isinstance(right, ast.List | ast.Tuple | ast.Set):
-            raise _not_read(self._written)
-        is_true_for_missing = (sign in _TRUE_FOR_MISSING) != is_negated
-        shown = _OPPOSITES[sign] if is_negated else sign
-        text = f"{self._value(left)} {shown} {self._value(right)}"
-        if not is_true_for_missing:
-            return text
-        missing = (
-            f"{self._value(side)} IS NULL"
-            for side in (left, right)
-            if isinstance(side, ast.Name | ast.Attribute | ast.BinOp)
-        )
-        return f"({' OR '.join((text, *missing))})"
-
-    def _value(self, node: ast.expr) -> str:
-        match node:
-            case ast.Constant(value=bool() | str() as value):
-                return quote_literal(value)
-            case ast.Constant(value=int() | float() as value):
-                return str(value)
-            case ast.Name(id=name):
-                quoted = re.fullmatch(r"_quoted_column_(\d+)_", name)
-                return quote_name(self._columns[int(quoted[1])] if quoted else name)
-            case ast.Attribute(value=ast.Name(id=owner), attr=name):
-                return quote_name(owner, name)
-            case ast.UnaryOp(op=ast.USub(), operand=operand):
-                return f"-({self._value(operand)})"
-            case ast.BinOp(left, ast.Mod(), ast.Constant(int() | float() as divisor)) if (
-                divisor > 0
-            ):
-                # As in Python, and unlike `%` in SQL, its remainders are never negative.
-                return f"pmod({self._value(left)}, {divisor})"
-            case ast.BinOp(left=left, op=op, right=right) if type(op) in _ARITHMETIC:
-                return f"({self._value(left)} {_ARITHMETIC[type(op)]} {self._value(right)})"
-            case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items) if items:
-                return f"({', '.join(self._value(item) for item in items)})"
-        raise _not_read(self._written)
-
-
-def structured_condition(condition: Any) -> str:
-    """A condition of Great Expectations 1.x, written as a mapping, as Spark SQL.
-
-    :raises NoCounterpartError: it is of an unknown type.
-    """
-    match condition:
-        case {"type": "and" | "or" as link, "conditions": [*parts]} if parts:
-            return f"({f' {link.upper()} '.join(map(structured_condition, parts))})"
-        case {"type": "nullity", "column": {"name": str(name)}, "is_null": bool(is_null)}:
-            return f"{quote_name(name)} IS {'' if is_null else 'NOT '}NULL"
-        case {
-            "type": "comparison",
-            "column": {"name": str(name)},
-            "operator": str(op),
-            "parameter": value,
-        }:
-            return f"{quote_name(name)} {_comparison(op, value)}"
-        case {"type": "pass_through", "pass_through_filter": str(written)}:
-            return pandas_condition(written)
-    raise NoCounterpartError(f"its row_condition is of an unknown type: {condition}")
-
-
-def _comparison(op: str, value: Any) -> str:
-    sign = {"==": "=", "!=": "<>", "IN": "IN", "NOT_IN": "NOT IN"}.get(op, op)
-    match value:
-        case [*items] if items and sign in ("IN", "NOT IN"):
-            return f"{sign} ({', '.join(map(quote_literal, items))})"
-        case bool() | int() | float() | str() if sign in ("=", "<>", "<", "<=", ">", ">="):
-            return f"{sign} {quote_literal(value)}"
-    raise NoCounterpartError(f"its row_condition compares with {value!r}")
-
 
 Demands: TypeAlias = tuple[kinds.Demand, ...]
 Bounds: TypeAlias = "list[tuple[str, Any]]"
-
 _IGNORED = {
     **dict.fromkeys(("all", "all_values_are_missing", "both_values_are_missing"), " AND "),
     **dict.fromkeys(("any_value_is_missing", "either_value_is_missing"), " OR "),
@@ -291,8 +92,7 @@ def _form_of_spark(written: str) -> str:
 
 @dataclass(slots=True)
 class _Expectation:
-    """The `kwargs` of an expectation, and the methods that `expectations.txt` refers to, which
-    translate it to demands.
+    """The `kwargs` of an expectation, and the methods that translate it to demands.
 
     `requested` are the keys that were read. `share` is the share of values for a single demand, as
     in `Rule`.
@@ -660,17 +460,64 @@ _ARGUMENT_REMARKS = (
     "severity",
 )
 _STRUCTURE = ("type", "expectation_type", "kwargs")
-
-
-def _listed(heading: str) -> dict[str, list[str]]:
-    """The expectations below a heading of `expectations.txt`, with what makes demands of them."""
-    rows = table_rows(__package__, "expectations.txt", heading)
-    return {name: form for name, *form in rows}
-
-
-_OF_TABLES = _listed("of tables")
-_OF_COLUMNS = {kind: ["measured", metric] for metric, kind in MEASURED.items()}
-_KINDS = {**_listed("of values"), **_OF_COLUMNS, **_listed("of columns"), **_OF_TABLES}
+_OF_TABLES: dict[str, Callable[[_Expectation], Demands]] = {
+    "expect_column_pair_values_a_to_be_greater_than_b": _Expectation.pair_greater,
+    "expect_column_pair_values_to_be_equal": lambda it: it.pair("="),
+    "expect_column_pair_values_to_be_in_set": _Expectation.pair_in_set,
+    "expect_column_values_to_be_in_type_list": lambda it: it.typed("type_list"),
+    "expect_column_values_to_be_of_type": lambda it: it.typed("type_"),
+    "expect_compound_columns_to_be_unique": _Expectation.compound_unique,
+    "expect_multicolumn_sum_to_equal": _Expectation.multicolumn_sum,
+    "expect_multicolumn_values_to_be_unique": _Expectation.unique_within_record,
+    "expect_select_column_values_to_be_unique_within_record": _Expectation.unique_within_record,
+    "expect_table_column_count_to_equal": lambda it: it.count_equal("column_count"),
+    "expect_table_row_count_to_equal": lambda it: it.count_equal("num_rows"),
+    "unexpected_rows_expectation": _Expectation.unexpected_rows,
+}
+"""Expectations about a table, or about several columns."""
+_OF_COLUMNS: dict[str, Callable[[_Expectation], Demands]] = {
+    "expect_column_unique_value_proportion_to_be_between": lambda it: it.measured("distinctness"),
+    "expect_column_distinct_values_to_be_in_set": _Expectation.distinct_in_set,
+    "expect_column_distinct_values_to_contain_set": _Expectation.distinct_contain_set,
+    "expect_column_distinct_values_to_equal_set": _Expectation.distinct_equal_set,
+    "expect_column_most_common_value_to_be_in_set": _Expectation.most_common,
+    "expect_column_proportion_of_non_null_values_to_be_between": lambda it: it.measured("count"),
+    "expect_column_quantile_values_to_be_between": _Expectation.quantiles,
+    "expect_column_stdev_to_be_between": lambda it: it.computed("stddev_samp({})"),
+    "expect_column_to_exist": _Expectation.exists,
+    "expect_column_value_z_scores_to_be_less_than": _Expectation.z_scores,
+    "expect_column_values_to_be_decreasing": lambda it: it.in_order("increase_count"),
+    "expect_column_values_to_be_increasing": lambda it: it.in_order("decrease_count"),
+}
+"""Expectations about a column, except for ranges of metrics: see `MEASURED`."""
+_OF_VALUES: dict[str, Callable[[_Expectation], Demands]] = {
+    "expect_column_value_lengths_to_be_between": _Expectation.lengths_between,
+    "expect_column_value_lengths_to_equal": _Expectation.lengths_equal,
+    "expect_column_values_to_be_between": _Expectation.values_between,
+    "expect_column_values_to_be_in_set": _Expectation.in_set,
+    "expect_column_values_to_be_json_parseable": lambda it: it.readable("try_parse_json"),
+    "expect_column_values_to_be_null": _Expectation.null,
+    "expect_column_values_to_be_unique": _Expectation.unique,
+    "expect_column_values_to_match_like_pattern": lambda it: it.like("like_pattern"),
+    "expect_column_values_to_match_like_pattern_list": lambda it: it.like("like_pattern_list"),
+    "expect_column_values_to_match_regex": _Expectation.match_regex,
+    "expect_column_values_to_match_strftime_format": _Expectation.strftime,
+    "expect_column_values_to_match_regex_list": _Expectation.match_regex_list,
+    "expect_column_values_to_not_be_in_set": _Expectation.not_in_set,
+    "expect_column_values_to_not_be_null": _Expectation.not_null,
+    "expect_column_values_to_not_match_like_pattern": lambda it: it.like("like_pattern", "NOT"),
+    "expect_column_values_to_not_match_like_pattern_list": lambda it: it.like(
+        "like_pattern_list", "NOT"
+    ),
+    "expect_column_values_to_not_match_regex": lambda it: it.none_match("regex"),
+    "expect_column_values_to_not_match_regex_list": lambda it: it.none_match("regex_list"),
+}
+"""Expectations about each value of a column."""
+_OF_METRICS: dict[str, Callable[[_Expectation], Demands]] = {
+    kind: partial(_Expectation.measured, metric=metric) for metric, kind in MEASURED.items()
+}
+"""Expectations about a range for a metric of DQL."""
+_TRANSLATORS = {**_OF_VALUES, **_OF_METRICS, **_OF_COLUMNS, **_OF_TABLES}
 
 
 def snake_case(kind: str) -> str:
@@ -688,25 +535,19 @@ def translate(
     """
     written = str(expectation.get("type") or expectation.get("expectation_type") or "")
     kind = snake_case(written)
-    if kind not in _KINDS:
+    if kind not in _TRANSLATORS:
         raise NoCounterpartError(f"the expectation '{written}' has no counterpart")
-    extra = [key for key in expectation if key not in (*_REMARKS, *_STRUCTURE)]
-    if extra:
-        raise NoCounterpartError(f"an expectation has no '{extra[0]}'")
+    for key in expectation:
+        if key not in (*_REMARKS, *_STRUCTURE):
+            raise NoCounterpartError(f"an expectation has no '{key}'")
     given = expectation.get("kwargs") or {}
     if not isinstance(given, Mapping):
         raise NoCounterpartError("its kwargs are not a mapping")
     arguments = _Expectation(given, column, sql_dialect)
     try:
-        if kind not in _OF_TABLES and "_table_" not in kind:
-            arguments.own_column()
-        form, *further = _KINDS[kind]
-        demands: Demands = getattr(arguments, form)(*further)
-        where = row_condition(arguments.take("row_condition"), arguments.take("condition_parser"))
+        demands = _demands(kind, arguments)
     except NoCounterpartError as error:
         raise NoCounterpartError(f"{kind}: {error}") from None
-    if where is not None:
-        demands = tuple(kinds.AmongRows(demand, where, "spark") for demand in demands)
     for key, value in given.items():
         if key not in arguments.requested and key not in _ARGUMENT_REMARKS and value is not None:
             raise NoCounterpartError(f"{kind}: '{key}' has no counterpart")
@@ -719,3 +560,17 @@ def translate(
         share=arguments.share,
         remarks=remarks,
     )
+
+
+def _demands(kind: str, arguments: _Expectation) -> Demands:
+    """The demands of an expectation, on the rows that it is about.
+
+    :raises NoCounterpartError: there are none.
+    """
+    if kind not in _OF_TABLES and "_table_" not in kind:
+        arguments.own_column()
+    demands = _TRANSLATORS[kind](arguments)
+    where = row_condition(arguments.take("row_condition"), arguments.take("condition_parser"))
+    if where is None:
+        return demands
+    return tuple(kinds.AmongRows(demand, where, "spark") for demand in demands)
