@@ -47,7 +47,9 @@ def _step(phase: Phase, what: str, *statements: str) -> EvolutionStep:
     return EvolutionStep(phase, what, statements)
 
 
-_add, _fill, _drop = (partial(_step, phase) for phase in Phase)
+_add = partial(_step, Phase.ADD)
+_fill = partial(_step, Phase.FILL)
+_drop = partial(_step, Phase.DROP)
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ class TimeFormat:
 
     @cached_property
     def problem(self) -> str | None:
-        """Why Spark cannot read it; None if it can."""
+        """The reason why Spark cannot read it; None if it can."""
         letters = {token["letter"] for token in self._tokens if token["letter"]} - {"T"}
         if not letters:
             return f"the format '{self.pattern}' has no letter of a date or a time"

@@ -18,7 +18,8 @@ from dqx_airflow.values.secret_forms import is_secret_setting
 
 _REFERENCE = re.compile(r"\$\{([^}]*)\}")
 _NAME = re.compile(r"[A-Za-z_]\w*(?:[.-]\w+)*")
-_OF_READERS, _OF_PLACES = key_words("for readers"), key_words("for places")
+_OF_READERS = key_words("for readers")
+_OF_PLACES = key_words("for places")
 _PLACEHOLDERS = key_words("placeholders")
 
 

@@ -11,7 +11,6 @@ and not in ECMA.
 from __future__ import annotations
 
 import re
-from importlib.resources import files
 
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.patterns.syntax import PatternError, pattern_tree
@@ -45,14 +44,38 @@ _PUNCTUATION = "^$\\.*+?()[]{}|"
 _CLASSES = (r"\d", r"\D", r"\w", r"\W", _SPACES)
 _OPPOSITES = ({r"\d", r"\D"}, {r"\w", r"\W"})
 _CONTROLS = {"t": r"\t", "n": r"\n", "r": r"\r", "f": r"\f", "v": r"\x0b", "0": r"\x00"}
-_CATEGORIES, _OF_OTHERS = (
-    dict(row.split(" | ") for row in section.splitlines()[1:])
-    for section in files(__package__).joinpath("ecma_names.txt").read_text("utf-8").split("\n\n")
-)
-"""The short names of Unicode's categories; escapes that mean something in other dialects, and their
-meaning in ECMA."""
-
-
+_CATEGORIES = {
+    "Letter": "L",
+    "Uppercase_Letter": "Lu",
+    "Lowercase_Letter": "Ll",
+    "Titlecase_Letter": "Lt",
+    "Modifier_Letter": "Lm",
+    "Other_Letter": "Lo",
+    "Mark": "M",
+    "Number": "N",
+    "Decimal_Number": "Nd",
+    "Punctuation": "P",
+    "Symbol": "S",
+    "Separator": "Z",
+    "Space_Separator": "Zs",
+    "Other": "C",
+    "Control": "Cc",
+}
+"""The short names of categories of Unicode, by their long names."""
+_OF_OTHERS = {
+    "A": "write ^",
+    "Z": "write $",
+    "z": "write $",
+    "h": r"write [ \t]",
+    "H": r"write [^ \t]",
+    "R": r"write \r?\n",
+    "Q": "escape each character",
+    "E": "escape each character",
+    "G": "remove it",
+    "K": "remove it",
+    "X": "write .",
+}
+"""Escapes that mean something in other dialects, and what to write in ECMA-262."""
 _ESCAPE = (
     r"\\(?:(?P<sign>[pP])\{(?:(?P<key>\w+)=)?(?P<property>\w+)\}"
     r"|x(?P<byte>[0-9a-fA-F]{2})|u\{(?P<long>[0-9a-fA-F]{1,8})\}|c(?P<control>[a-zA-Z])"
@@ -196,7 +219,8 @@ def _property(sign: str, key: str | None, name: str) -> str:
         if _SHORT_CATEGORY.fullmatch(category):
             return f"\\{sign}{{{category}}}"
     if key is None and name in (*_BINARY, "ASCII"):
-        return f"\\{sign}{{{'Is' * (name in _BINARY)}{name}}}"
+        java_name = f"Is{name}" if name in _BINARY else name
+        return f"\\{sign}{{{java_name}}}"
     raise NoCounterpartError(f"Java has no class {sign}{{{name}}} of characters")
 
 

@@ -78,7 +78,8 @@ class Manifest:
         return tuple(sorted(promises, key=lambda promise: -promise.version))
 
 
-_OLDEST, _FIRST_UNREAD = (1, 8), (3,)
+_OLDEST = (1, 8)
+_FIRST_UNREAD = (3,)
 """The first version of DataLex whose manifests are supported, and the first that is not."""
 
 

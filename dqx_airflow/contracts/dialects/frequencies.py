@@ -34,7 +34,8 @@ _SHORTHANDS = {
 _MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 # Five years from a Sunday on contain every effect of the calendar on a cron expression.
-_FIRST_DAY, _DAYS = date(2023, 1, 1), 5 * 366
+_FIRST_DAY = date(2023, 1, 1)
+_DAYS = 5 * 366
 _SAMPLED_RUNS = 60
 
 

@@ -11,7 +11,8 @@ from dqx_airflow.contracts import demands
 from dqx_airflow.contracts import model as elements
 from dqx_airflow.metrics.spark_values import COMPARATORS
 
-_UPPER, _LOWER = ("<", "<="), (">", ">=")
+_UPPER = ("<", "<=")
+_LOWER = (">", ">=")
 _ANY_CONDITION = demands.Condition("!=", 0)
 
 

@@ -9,7 +9,8 @@ from dqx_airflow.contracts import demands, export
 from dqx_airflow.contracts.export.odcs_schema import SchemaWriter
 from dqx_airflow.contracts.model import Contract, Server, Treatment
 
-_VERSION, _WITH_MAPS = "v3.1.0", "v3.2.0"
+_VERSION = "v3.1.0"
+_VERSION_WITH_MAPS = "v3.2.0"
 _STATUS = {"draft": "draft", "active": "active", "deprecated": "deprecated", "sunset": "retired"}
 _FILES = ("local", "s3", "azure", "sftp")
 _FIRST_VERSION = "1.0.0"
@@ -31,7 +32,7 @@ def document(contract: Contract) -> export.Exported:
         losses.append(export.Loss("version", reason))
     has_maps = any(item.type == "map" for model in contract.models for item in model.walk())
     plain = {
-        "apiVersion": _WITH_MAPS if has_maps else _VERSION,
+        "apiVersion": _VERSION_WITH_MAPS if has_maps else _VERSION,
         "kind": "DataContract",
         "id": contract.id,
         "name": contract.name,
