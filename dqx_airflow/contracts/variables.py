@@ -91,22 +91,25 @@ class Variables:
         return replace(node, value=text, text=text, written=node.text)
 
     def _value(self, match: re.Match[str], span: Span, path: Path) -> str:
+        """The value of a reference; the reference itself if it has none, which is reported."""
         assert self.known is not None
+        written = match[0]
         name, has_default, default = match[1].partition(":-")
+        is_named = _NAME.fullmatch(name) is not None
         if path[-1:] == ("query",) and name.lower() in _PLACEHOLDERS and not has_default:
-            return match[0]
+            return written
         if not self.are_defined:
-            if _NAME.fullmatch(name) and _is_used(path):
-                self.report(mistake("no_variables_yet", span, written=match[0]))
-            return match[0]
-        is_variable = _NAME.fullmatch(name) and "${" not in default
+            if is_named and _is_used(path):
+                self.report(mistake("no_variables_yet", span, written=written))
+            return written
         value = self.known.get(name) or (default if has_default else None)
-        if (value is None or not is_variable) and _is_used(path):
-            kind, parts = "no_variable", {"where": show_path(path), "written": match[0]}
-            if is_variable:
-                kind, parts = "unknown_variable", {"where": show_path(path), "name": name}
-            self.report(mistake(kind, span, **parts))
-        return match[0] if value is None else value
+        if _is_used(path):
+            where = show_path(path)
+            if not is_named or "${" in default:
+                self.report(mistake("no_variable", span, where=where, written=written))
+            elif value is None:
+                self.report(mistake("unknown_variable", span, where=where, name=name))
+        return written if value is None else value
 
 
 def _is_used(path: Path) -> bool:

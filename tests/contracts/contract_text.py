@@ -13,7 +13,7 @@ from dqx_airflow.diagnostics import draw
 
 
 def show_contract(read: ReadContract) -> str:
-    """What was read: the contract, then what no rule carries, then what is wrong."""
+    """The contract that was read, the clauses without a rule, and the diagnostics, as text."""
     parts = []
     if read.contract is not None:
         parts += ["\n".join(_contract(read.contract)), "\n".join(_notes(read.contract))]
@@ -35,7 +35,7 @@ def show_rules(read: ReadContract) -> str:
 
 
 def misaccounted(read: ReadContract) -> list[str]:
-    """The leaves of a document that no rule and no note speaks of, and those of which both do."""
+    """The leaves of a document with neither a rule nor a note, and the leaves with both."""
     assert read.document.root is not None
     assert read.contract is not None
     noted = {note.clause.path for note in read.contract.notes}

@@ -114,7 +114,7 @@ def fields() -> tuple[Field, ...]:
 
 
 def first_rows(sql_dialect: str) -> list[Row]:
-    """The rows of the table for a dialect, without those of the same shape as an earlier one."""
+    """The rows of the table for a dialect; of several with the same shape only the first."""
     found: list[Row] = []
     for of_class in table(sql_dialect).values():
         for number, row in enumerate(of_class):

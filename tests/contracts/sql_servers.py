@@ -129,7 +129,7 @@ def _of_postgres(found: Postgres, queries: Sequence[str]) -> list[Answer]:
 def _of_script(
     call: list[str], echo: str, queries: Sequence[str], before: str = ""
 ) -> list[Answer]:
-    """What a client of a database prints for each query, one after the other."""
+    """The output of a database client for each query, in order."""
     lines = [before]
     for query in queries:
         lines += [echo.format(_MARK), f"{query};"]

@@ -1,5 +1,5 @@
 """Bounds of dates, timestamps and times of day are compared as times, whatever type and format
-their values have: the verdicts of Spark are those of Python's `datetime`."""
+their values have: Spark and Python's `datetime` give the same verdicts."""
 
 from __future__ import annotations
 

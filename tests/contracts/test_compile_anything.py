@@ -1,4 +1,4 @@
-"""Whatever a contract says and however it names things, `dql check` accepts its suite."""
+"""`dql check` accepts the suite of every contract, whatever its rules and names are."""
 
 from __future__ import annotations
 

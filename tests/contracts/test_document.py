@@ -142,12 +142,12 @@ def test_a_number_that_fits_nowhere_is_an_error_or_an_unsupported_clause(
     assert not read_text(text).errors
     found = read_text(NUMBER.sub(written, text))
     numbered = {text[: match.start()].count("\n") + 1 for match in NUMBER.finditer(text)}
-    told = {item.span.line for item in found.errors}
+    reported = {item.span.line for item in found.errors}
     assert found.contract is not None
     if written == "9" * 320:
-        assert numbered <= told
+        assert numbered <= reported
     promised = {note.clause.span.line for note in found.contract.notes if note.promise is not None}
-    assert told | promised or written == "1e308"  # a number like others
+    assert reported | promised or written == "1e308"  # a number like others
     compile_contract(found.contract)
 
 

@@ -52,10 +52,10 @@ def test_each_edit_breaks_the_clauses_it_should(case: Case) -> None:
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_column_that_is_missing_or_of_another_type_breaks_its_clauses(case: Case) -> None:
     suite, tables = _suite(case), _tables(case)
-    asked = _all(suite)
+    stated = _all(suite)
     for name, column, place in _columns(tables):
         table = tables[name]
-        of_column = {f"{name}.{column}{clause}" for clause in OF_SCHEMAS} & asked
+        of_column = {f"{name}.{column}{clause}" for clause in OF_SCHEMAS} & stated
         missing = Table(
             table.fields[:place] + table.fields[place + 1 :],
             tuple(row[:place] + row[place + 1 :] for row in table.rows),

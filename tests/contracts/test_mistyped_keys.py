@@ -29,7 +29,7 @@ _NAMED_BY_USERS = re.compile(
     r"|authoritativeDefinitions|links|customProperties|completeness|uniqueness|producer)$"
     r"|customProperties|(implementation|specification|examples|lineage)\b|^contract\.sla$"
 )
-"""The mappings whose keys are names, or are those of other tools."""
+"""The mappings whose keys are names, or keys of other tools."""
 
 
 def _read(path: Path, text: str) -> ReadContract:

@@ -1,4 +1,4 @@
-"""Whatever value stands at a key of a contract, each command prints a message, no traceback."""
+"""Every command prints a message, not a traceback, for any value at any key of a contract."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def _on_spark(spark: Any, values: Sequence[tuple[str, str]]) -> list[Answer]:
 def _asked(spark: Any, texts: Sequence[str], source: str) -> list[Answer]:
     try:
         (row,) = spark.sql(f"SELECT {', '.join(texts)}{source}").collect()
-    except (PySparkException, Py4JJavaError) as error:  # the latter is that of a subquery
+    except (PySparkException, Py4JJavaError) as error:  # a subquery raises Py4JJavaError
         if len(texts) == 1:
             return [f"error: {str(error).splitlines()[0]}"]
         half = len(texts) // 2

@@ -8,7 +8,7 @@
 
 A rule stands behind the path of its field and a dot, one of the model behind the dot alone; before
 the sign may stand a share, a severity, a dimension. A nested type makes fields of its own:
-`tags[]`, `lines[].price`, `prices{value}`. The line of a rule is that of its clause.
+`tags[]`, `lines[].price`, `prices{value}`. The line of a rule is the line of its clause.
 """
 
 from __future__ import annotations

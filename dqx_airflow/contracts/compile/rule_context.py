@@ -51,29 +51,30 @@ class RuleContext:
 
         Without a server that has a schema, the default schemas of databases are assumed.
         """
-        wanted = written.replace("`", "").lower()
+        bare = written.replace("`", "")
         for model in self.contract.models:
             if model.name == written:
                 return model.name
         for model in self.contract.models:
-            table = (model.location or model.name).lower()
-            if wanted in (model.name.lower(), table):
+            if self._is_named(model, bare.lower()):
                 return model.name
-            for server in self.contract.servers:
-                located = (server.location or "").lower().replace("{model}", table)
-                if f".{located}".endswith(f".{wanted}"):
-                    return model.name
-                # A Postgres query cannot name another database than its own.
-                if (
-                    located
-                    and server.type in _OF_ONE_DATABASE
-                    and f".{wanted}".endswith(f".{located}")
-                ):
-                    return model.name
-            schema, _, name = wanted.rpartition(".")
-            if name == table and schema in _FIRST_SCHEMAS and not self._has_schemas:
-                return model.name
-        return written.replace("`", "")
+        return bare
+
+    def _is_named(self, model: Model, wanted: str) -> bool:
+        """Whether a name in lower case means the table of a model."""
+        table = (model.location or model.name).lower()
+        if wanted in (model.name.lower(), table):
+            return True
+        for server in self.contract.servers:
+            located = (server.location or "").lower().replace("{model}", table)
+            if f".{located}".endswith(f".{wanted}"):
+                return True
+            # A Postgres query cannot name another database than its own.
+            is_of_one = located and server.type in _OF_ONE_DATABASE
+            if is_of_one and f".{wanted}".endswith(f".{located}"):
+                return True
+        schema, _, name = wanted.rpartition(".")
+        return name == table and schema in _FIRST_SCHEMAS and not self._has_schemas
 
     def fields_of(self, dataset: str) -> tuple[Field, ...]:
         """The fields of a dataset; none if no model describes it."""

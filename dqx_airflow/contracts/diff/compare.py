@@ -29,7 +29,15 @@ from dqx_airflow.contracts.diff.columns import (
 )
 from dqx_airflow.contracts.diff.kinds import Change, Diff
 from dqx_airflow.contracts.diff.wording import Wording, compare_wording
-from dqx_airflow.contracts.model import Contract, Lifecycle, Model, Note, Server, Treatment
+from dqx_airflow.contracts.model import (
+    Consumer,
+    Contract,
+    Lifecycle,
+    Model,
+    Note,
+    Server,
+    Treatment,
+)
 from dqx_airflow.contracts.versions import Bump
 from dqx_airflow.values import Span
 
@@ -284,8 +292,9 @@ def compare_parties(old: Contract, new: Contract) -> Iterator[Change]:
     """The servers, and the consumers."""
     for item, server, before in both_versions(new.servers, old.servers):
         name = item.name
-        old_span, new_span = (side.span if side else None for side in (before, server))
-        place = ContractLocation(f"servers.{name}", old_span, new_span)
+        place = ContractLocation(
+            f"servers.{name}", before.span if before else None, server.span if server else None
+        )
         if server is None:
             yield place.change("server_changed", name, None, f"server {name} is removed")
         elif before is None:
@@ -296,15 +305,24 @@ def compare_parties(old: Contract, new: Contract) -> Iterator[Change]:
     for named, consumer, previous in teams:
         if consumer == previous:
             continue
-        verb = "is no longer listed"
-        if consumer is not None:
-            verb = "is listed" if previous is None else "has a changed description"
-            if previous is not None and previous.pin != consumer.pin:
-                verb = f"pins version {consumer.pin}" if consumer.pin else "does not pin a version"
-        before_team, team = (side.team if side else None for side in (previous, consumer))
         place = ContractLocation(f"consumers.{named.team}", old.span, new.span)
-        message = f"consumer {named.team} {verb}"
-        yield place.change("consumers_changed", before_team, team, message)
+        yield place.change(
+            "consumers_changed",
+            previous.team if previous else None,
+            consumer.team if consumer else None,
+            f"consumer {named.team} {_verb_of(previous, consumer)}",
+        )
+
+
+def _verb_of(old: Consumer | None, new: Consumer | None) -> str:
+    """The change of a consumer in words."""
+    if new is None:
+        return "is no longer listed"
+    if old is None:
+        return "is listed"
+    if old.pin == new.pin:
+        return "has a changed description"
+    return f"pins version {new.pin}" if new.pin else "does not pin a version"
 
 
 def _server(old: Server, new: Server, location: ContractLocation) -> Iterator[Change]:
