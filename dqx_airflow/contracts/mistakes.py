@@ -1,4 +1,4 @@
-"""Diagnostics of contracts, whose texts are in `diagnostics.txt`."""
+"""Diagnostics of contracts, whose texts are in `contracts/diagnostics.txt`."""
 
 from __future__ import annotations
 

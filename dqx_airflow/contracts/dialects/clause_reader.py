@@ -247,7 +247,7 @@ class ClauseReader:
     def remarks(self, node: Mapping, place: str) -> None:
         """Marks the keys that `remarks.txt` lists below the heading `place` as documented.
 
-        :raises KeyError: there is no such heading.
+        :raises KeyError: the heading does not exist.
         """
         rows = table_rows(__package__, "remarks.txt", place)
         if not rows:

@@ -129,7 +129,7 @@ def _timed(reading: OdcsReading, level: Mapping, kind: str) -> Iterator[RuleOfMo
 def _place_of(reading: OdcsReading, name: str) -> tuple[str, str | None]:
     """The model and the column of an element; None for the column of an object.
 
-    :raises NoCounterpartError: there is no such element.
+    :raises NoCounterpartError: the element does not exist.
     """
     if name in reading.elements.objects:
         return name, None
