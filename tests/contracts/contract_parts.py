@@ -12,10 +12,6 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import indent
 
-from contract_text import show_rules
-from markdown_cases import Block, Case, cases
-
-from dqx_airflow.contracts.document import FolderReader
 from dqx_airflow.contracts.read import ReadContract, read_contract
 from dqx_airflow.contracts.references import FolderReader
 from dqx_airflow.values import SourceFile

@@ -9,7 +9,6 @@ import pytest
 import dqx_airflow
 from dqx_airflow.contracts.diff import Change, Diff, diff
 from dqx_airflow.contracts.diff.kinds import KINDS, kinds_table
-from dqx_airflow.contracts.model import Bump
 from dqx_airflow.contracts.versions import Bump
 from tests.contracts.contract_edits import base_of, contract_of, edited
 from tests.markdown_cases import REWRITE, Case, cases

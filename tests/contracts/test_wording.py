@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from dqx_airflow.contracts.diff.kinds import Wording, compare_wording
 from dqx_airflow.contracts.diff.wording import Wording, compare_wording
 from tests.markdown_cases import rows
 

@@ -20,10 +20,6 @@ from datetime import timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from chromium import PROGRAM, chromium
-from screenshots import open_page, shoot
-
-from dqx_airflow.contracts.document import FolderReader
 from dqx_airflow.contracts.enforcement.enforced_contract import enforce
 from dqx_airflow.contracts.references import FolderReader
 from dqx_airflow.values import (
