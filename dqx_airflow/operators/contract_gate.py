@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.operators.exceptions import GateMisconfigured, as_misconfigured
 from dqx_airflow.operators.gate import GateOperator
-from dqx_airflow.operators.gate_arguments import given_fields, has_open, is_open, one_of
+from dqx_airflow.operators.gate_arguments import Templated, declared_arguments, one_of
+from dqx_airflow.operators.templates import given_fields, has_open, is_open
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from dqx_airflow.contracts.enforcement.enforced_contract import Enforcement, Unsupported
     from dqx_airflow.datasets.settings import DatasetSetting
-    from dqx_airflow.operators.gate_request import FoundSource
+    from dqx_airflow.operators.gate_source import FoundSource
     from dqx_airflow.values import DatasetRef, GateRequest, SourceFile
 
 _MOST_SHOWN = 20
@@ -62,29 +63,18 @@ class ContractGateOperator(GateOperator):
         parts of the suite that the results keep: give no secrets. (templated)
     """
 
-    template_fields: Sequence[str] = given_fields(
-        *GateOperator.template_fields, "contract", "data", "server", "expect_version", "variables"
-    )
-    checked_arguments = (
-        *GateOperator.checked_arguments,
-        *("contract", "data", "server", "expect_version", "models", "strict"),
-        *("unsupported", "variables"),
-    )
-    true_or_false = (*GateOperator.true_or_false, "strict")
-    names_all_datasets = False
-
     def __init__(
         self,
         *,
-        contract: str | os.PathLike[str],
-        data: DatasetSetting | None = None,
+        contract: Templated[str | os.PathLike[str]],
+        data: Templated[DatasetSetting | None] = None,
         datasets: Mapping[str, DatasetSetting] | None = None,
-        server: str | None = None,
-        expect_version: str | int | None = None,
+        server: Templated[str | None] = None,
+        expect_version: Templated[str | int | None] = None,
         models: str | Sequence[str] = (),
         strict: bool = False,
         unsupported: Unsupported = "error",
-        variables: Mapping[str, str | None] | None = None,
+        variables: Templated[Mapping[str, str | None] | None] = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(datasets=datasets, **kwargs)
@@ -96,16 +86,22 @@ class ContractGateOperator(GateOperator):
         self.strict = strict
         self.unsupported = unsupported
         self.variables = variables
-        own = ("data", "server", "expect_version", "variables")
-        given = tuple(name for name in own if getattr(self, name) is not None)
-        self.__dict__["_given"] = (*self._given, *given)
+        self._templates += ContractGateOperator.own_arguments.templates_of(self)
+
+    own_arguments = declared_arguments(__init__, inherited=["datasets"])
+    template_fields: Sequence[str] = given_fields(
+        *GateOperator.template_fields, *own_arguments.templated
+    )
+    checked_arguments = (*GateOperator.checked_arguments, *own_arguments.names)
+    true_or_false = (*GateOperator.true_or_false, *own_arguments.true_or_false)
+    names_all_datasets = False
 
     def read_source(self, context: Any, on: date) -> SourceFile:
         """The file of the contract; its warnings go into the log of the task.
 
         :raises GateMisconfigured: it cannot be read, has errors, or is not of the expected version.
         """
-        from dqx_airflow.operators.gate_request import dag_folder, find_source, log_diagnostics
+        from dqx_airflow.operators.gate_source import dag_folder, find_source, log_diagnostics
 
         source = find_source(self.contract, dag_folder(context), kind="contract", signs=_SIGNS)
         enforcement = self._enforced(source, on)
@@ -154,7 +150,7 @@ class ContractGateOperator(GateOperator):
 
     def own_mistakes(self) -> Iterator[str]:
         """Mistakes in the arguments that only a contract gate has."""
-        from dqx_airflow.operators.mistakes import dataset_mistakes
+        from dqx_airflow.operators.data_mistakes import examine_dataset
 
         yield from one_of("unsupported", self.unsupported, ("error", "warn"))
         pin = self.expect_version
@@ -169,7 +165,7 @@ class ContractGateOperator(GateOperator):
         ):
             yield f"models={self.models!r}: write the name of a model, or a list of names"
         if self.data is not None:
-            yield from dataset_mistakes("data", self.data)
+            yield from examine_dataset("data", self.data).mistakes
         given = self.variables
         if given is not None and not is_open(given):
             texts = [*given, *filter(None, given.values())] if isinstance(given, Mapping) else [0]
@@ -180,8 +176,13 @@ class ContractGateOperator(GateOperator):
         self, folder: Path, datasets: Sequence[DatasetRef] | None
     ) -> tuple[list[str], Sequence[Path]]:
         """Mistakes in a contract that is not a template, and in its pin."""
-        from dqx_airflow.operators.gate_request import errors_in, find_source, possible_paths
-        from dqx_airflow.operators.mistakes import known_selection, selectable_suites
+        from dqx_airflow.operators.gate_source import (
+            errors_in,
+            find_source,
+            possible_paths,
+            selectable_suites,
+        )
+        from dqx_airflow.operators.mistakes import known_selection
 
         if is_open(self.contract) or (self.is_set_by_function and not self.contract):
             return [], ()
@@ -211,7 +212,7 @@ class ContractGateOperator(GateOperator):
 
     def _place_mistakes(self, enforcement: Enforcement) -> list[str]:
         """Mistakes in the locations of the models, as far as they are known before the run."""
-        from dqx_airflow.operators.mistakes import known_dataset, location_mistakes
+        from dqx_airflow.operators.data_mistakes import examine_dataset, location_mistakes
 
         given = (self.data, self.datasets, self.server, self.models)
         if any(map(is_open, given)) or self.is_set_by_function:
@@ -224,7 +225,7 @@ class ContractGateOperator(GateOperator):
         except GateMisconfigured as error:
             return [str(error)]
         return location_mistakes(
-            self, [known_dataset(name, given) for name, given in settings.items()]
+            self, [examine_dataset(name, given).ref for name, given in settings.items()]
         )
 
     def dataset_arguments(self) -> list[tuple[str, Any]]:
@@ -290,7 +291,7 @@ class ContractGateOperator(GateOperator):
         :param unchecked: collects the clauses that are not checked.
         :raises GateMisconfigured: the suite does not fit the datasets, or nothing is selected.
         """
-        from dqx_airflow.operators.gate_request import selected_suite
+        from dqx_airflow.operators.gate_source import selected_suite
 
         enforced = enforcement.over(
             request.datasets, on=request.run_key.date, unsupported=self.unsupported
@@ -325,7 +326,7 @@ def contract_deadline(
     from dqx_airflow.contracts.demands import Fresh
     from dqx_airflow.contracts.read import read_contract
     from dqx_airflow.contracts.references import FolderReader, no_files
-    from dqx_airflow.operators.gate_request import errors_in, find_source
+    from dqx_airflow.operators.gate_source import errors_in, find_source
 
     folder = Path(sys._getframe(1).f_code.co_filename).parent
     found = find_source(contract, folder, kind="contract", signs=_SIGNS)

@@ -18,7 +18,7 @@ from dqx_airflow.operators.contract_gate import ContractGateOperator
 from dqx_airflow.operators.dql_gate import DqlGateOperator
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.gate import GateOperator
-from dqx_airflow.operators.gate_arguments import given_fields
+from dqx_airflow.operators.templates import given_fields
 
 if TYPE_CHECKING:
     from dqx_airflow.datasets.settings import DatasetSetting

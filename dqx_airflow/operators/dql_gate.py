@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 
 from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.gate import GateOperator
-from dqx_airflow.operators.gate_arguments import given_fields, is_open
+from dqx_airflow.operators.gate_arguments import Templated, declared_arguments
+from dqx_airflow.operators.templates import given_fields, is_open
 
 if TYPE_CHECKING:
     from datetime import date
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from dqx_airflow.dql.check import Checked
     from dqx_airflow.dql.linking import Reader
     from dqx_airflow.dql.nodes import Suite
-    from dqx_airflow.operators.gate_request import FoundSource
+    from dqx_airflow.operators.gate_source import FoundSource
     from dqx_airflow.values import DatasetRef, GateRequest, Selection, ShadowSuite, SourceFile
 
 _SIGNS = "{\n"
@@ -43,21 +44,24 @@ class DqlGateOperator(GateOperator):
         uses the datasets of the gate, and needs a gate with a single suite. (templated)
     """
 
-    template_fields: Sequence[str] = given_fields(*GateOperator.template_fields, "suite", "shadow")
-    checked_arguments = (*GateOperator.checked_arguments, "suite", "shadow")
-
     def __init__(
         self,
         *,
-        suite: str | os.PathLike[str] | Sequence[str | os.PathLike[str]],
-        shadow: str | os.PathLike[str] | None = None,
+        suite: Templated[str | os.PathLike[str] | Sequence[str | os.PathLike[str]]],
+        shadow: Templated[str | os.PathLike[str] | None] = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         self.suite = suite
         self.shadow = shadow
-        if shadow is not None:
-            self.__dict__["_given"] = (*self._given, "shadow")
+        self._templates += DqlGateOperator.own_arguments.templates_of(self)
+
+    own_arguments = declared_arguments(__init__)
+    template_fields: Sequence[str] = given_fields(
+        *GateOperator.template_fields, *own_arguments.templated
+    )
+    checked_arguments = (*GateOperator.checked_arguments, *own_arguments.names)
+    true_or_false = (*GateOperator.true_or_false, *own_arguments.true_or_false)
 
     def own_mistakes(self) -> Iterator[str]:
         """Mistakes in several suites."""
@@ -72,7 +76,7 @@ class DqlGateOperator(GateOperator):
 
         :raises GateMisconfigured: a suite cannot be read.
         """
-        from dqx_airflow.operators.gate_request import dag_folder, find_source
+        from dqx_airflow.operators.gate_source import dag_folder, find_source
 
         self._folder = dag_folder(context)
         self._found = [
@@ -88,7 +92,7 @@ class DqlGateOperator(GateOperator):
         :raises GateMisconfigured: a suite has errors, by itself or with the datasets, or two suites
             have the same name.
         """
-        from dqx_airflow.operators.gate_request import log_diagnostics
+        from dqx_airflow.operators.gate_source import log_diagnostics
         from dqx_airflow.plan.resolve import check_datasets
         from dqx_airflow.values import GateOrigin, GatePart
 
@@ -136,7 +140,7 @@ class DqlGateOperator(GateOperator):
 
         :raises GateMisconfigured: nothing is selected, or something that does not exist.
         """
-        from dqx_airflow.operators.gate_request import selected_suites
+        from dqx_airflow.operators.gate_source import selected_suites
 
         sound = [
             result.suite for result in checked if result.suite is not None and not result.errors
@@ -152,7 +156,7 @@ class DqlGateOperator(GateOperator):
         """The shadow suite, None without one. If it cannot be judged, `problem` has the reason."""
         if self.shadow is None:
             return None
-        from dqx_airflow.operators.gate_request import find_source
+        from dqx_airflow.operators.gate_source import find_source
         from dqx_airflow.plan.selection import shadow_suite
         from dqx_airflow.values import ShadowSuite
 
@@ -170,8 +174,13 @@ class DqlGateOperator(GateOperator):
         self, folder: Path, datasets: Sequence[DatasetRef] | None
     ) -> tuple[list[str], Sequence[Path]]:
         """Mistakes in a suite that is not a template, also with these datasets."""
-        from dqx_airflow.operators.gate_request import errors_in, find_source, possible_paths
-        from dqx_airflow.operators.mistakes import known_selection, selectable_suites
+        from dqx_airflow.operators.gate_source import (
+            errors_in,
+            find_source,
+            possible_paths,
+            selectable_suites,
+        )
+        from dqx_airflow.operators.mistakes import known_selection
         from dqx_airflow.plan.resolve import check_datasets
 
         mistakes: list[str] = []

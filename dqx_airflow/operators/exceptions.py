@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 # They moved between Airflow 3.1 and 3.3; the Spark provider brings this for all of them.
@@ -45,3 +45,13 @@ def as_misconfigured() -> Iterator[None]:
         yield
     except RequestError as error:
         raise GateMisconfigured(error.in_one_line) from None
+
+
+def mistakes_of(check: Callable[[], object]) -> list[str]:
+    """The mistake that a check raises, as a list; empty if it raises none."""
+    try:
+        with as_misconfigured():
+            check()
+    except GateMisconfigured as error:
+        return [str(error)]
+    return []

@@ -12,17 +12,18 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from dqx_airflow.limits import DEFAULT_CLOCK_SKEW_HOURS, DEFAULT_SAMPLE_ROWS
-from dqx_airflow.operators import gate_arguments
 from dqx_airflow.operators.exceptions import (
     GateBlocked,
     GateBroken,
     GateInfrastructureError,
     GateMisconfigured,
+    as_misconfigured,
 )
-from dqx_airflow.operators.gate_arguments import ARGUMENTS, TEMPLATED, TRUE_OR_FALSE
+from dqx_airflow.operators.gate_arguments import DeclaredArguments, Templated, declared_arguments
 from dqx_airflow.operators.links import GateReportLink
 from dqx_airflow.operators.spark_connection import require_connection
 from dqx_airflow.operators.spark_job import SparkJobOperator
+from dqx_airflow.operators.templates import given_fields
 
 # Every file with a gate is parsed repeatedly: what only a worker needs is imported there.
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from dqx_airflow.operators.results_location import ResultsLocation
     from dqx_airflow.operators.submitters import Submitter
     from dqx_airflow.operators.trigger import Ending, GateTrigger
-    from dqx_airflow.values import DatasetRef, GateReport, GateRequest, SourceFile
+    from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Selection, SourceFile
     from dqx_airflow.values.request import Words
 
 _LONGEST_SOURCE = 300
@@ -103,7 +104,7 @@ def _without_frames(run: Callable[..., str]) -> Callable[..., str]:
     return _run_without_frames
 
 
-class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
+class GateOperator(SparkJobOperator):
     """Runs a gate as a Spark job and turns its report into the state of the task.
 
     Subclasses define which source is enforced. All arguments of `SparkSubmitOperator` are passed
@@ -223,12 +224,6 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
         Works for drivers on YARN and Kubernetes with `deploy_mode="cluster"`, and with `submit`.
     """
 
-    template_fields: Sequence[str] = gate_arguments.given_fields(
-        *SparkJobOperator.template_fields, *TEMPLATED
-    )
-    checked_arguments: ClassVar[tuple[str, ...]] = (*ARGUMENTS, "outlets", "deferrable", "conf")
-    """The arguments that are checked when the DAG is parsed."""
-    true_or_false: ClassVar[tuple[str, ...]] = (*TRUE_OR_FALSE, "deferrable")
     names_all_datasets: ClassVar[bool] = True
     """Whether `datasets` are complete; a contract may define more."""
     is_set_by_function: ClassVar[bool] = False
@@ -238,9 +233,6 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
     report: GateReport | None = None
     request: GateRequest | None = None
     source_file: Path | None = None
-    _date_template: object
-    _given: tuple[str, ...] = ()
-    """The names of the templated arguments that the DAG gives."""
     _results_location: ResultsLocation
     _databases: Mapping[str, DatabaseConnection]
     ui_color = "#e3f2e8"
@@ -248,10 +240,10 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
     def __init__(
         self,
         *,
-        datasets: Mapping[str, DatasetSetting] | None,
-        date: str | None = None,
-        results_root: str | None = None,
-        results_conn_id: str | None = None,
+        datasets: Templated[Mapping[str, DatasetSetting] | None],
+        date: Templated[str | None] = None,
+        results_root: Templated[str | None] = None,
+        results_conn_id: Templated[str | None] = None,
         gate: str | None = None,
         fail_on: str = "P1",
         on_violation: OnViolation = "fail",
@@ -262,14 +254,14 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
         recompute: bool = False,
         trust_log: bool = True,
         sample_rows: int = DEFAULT_SAMPLE_ROWS,
-        quarantine: str | Mapping[str, str] | None = None,
-        promote_to: str | os.PathLike[str] | Mapping[str, str] | None = None,
-        promote_slice: Mapping[str, Any] | None = None,
-        only: Words = None,
-        tags: Words = None,
-        exclude_tags: Words = None,
-        severity: str | None = None,
-        dimensions: Words = None,
+        quarantine: Templated[str | Mapping[str, str] | None] = None,
+        promote_to: Templated[str | os.PathLike[str] | Mapping[str, str] | None] = None,
+        promote_slice: Templated[Mapping[str, Any] | None] = None,
+        only: Templated[Words] = None,
+        tags: Templated[Words] = None,
+        exclude_tags: Templated[Words] = None,
+        severity: Templated[str | None] = None,
+        dimensions: Templated[Words] = None,
         promote_partial: bool = False,
         promote_blocked: bool | None = None,
         promote_valid: Mapping[str, Any] | None = None,
@@ -284,8 +276,6 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
         name: str | None = None,
         **kwargs: Any,
     ) -> None:
-        given = locals()
-        # Airflow stores every templated value that is not None, for each parsed gate.
         try:
             super().__init__(name=name, **kwargs)
         except TypeError:
@@ -297,13 +287,62 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
         # A resumable job survives a clear: the cleared gate would turn green on the old job
         # without validating anything.
         self.durable = False
-        # Airflow processes each attribute that is set individually, which is slow with many gates.
-        self.__dict__.update(
-            {name: given[name] for name in ARGUMENTS},
-            deferrable=deferrable,
-            _date_template=date,
-            _given=tuple(name for name in TEMPLATED if given[name] is not None),
-        )
+        self.datasets = datasets
+        self.date = date
+        self.results_root = results_root
+        self.results_conn_id = results_conn_id
+        self.gate = gate
+        self.fail_on = fail_on
+        self.on_violation = on_violation
+        self.allow_empty = allow_empty
+        self.require_history = require_history
+        self.ansi = ansi
+        self.max_clock_skew_hours = max_clock_skew_hours
+        self.recompute = recompute
+        self.trust_log = trust_log
+        self.sample_rows = sample_rows
+        self.quarantine = quarantine
+        self.promote_to = promote_to
+        self.promote_slice = promote_slice
+        self.only = only
+        self.tags = tags
+        self.exclude_tags = exclude_tags
+        self.severity = severity
+        self.dimensions = dimensions
+        self.promote_partial = promote_partial
+        self.promote_blocked = promote_blocked
+        self.promote_valid = promote_valid
+        self.certify_partitions = certify_partitions
+        self.accept_required = accept_required
+        self.ask_timeout = ask_timeout
+        self.ask_default = ask_default
+        self.timeout = timeout
+        self.submit = submit
+        self.on_warning = on_warning
+        self.deferrable = deferrable
+        self._date_template = date
+        self._templates = GateOperator.common_arguments.templates_of(self)
+
+    common_arguments: ClassVar[DeclaredArguments] = declared_arguments(__init__, inherited=["name"])
+    template_fields: Sequence[str] = given_fields(
+        *SparkJobOperator.template_fields, *common_arguments.templated
+    )
+    checked_arguments: ClassVar[tuple[str, ...]] = (*common_arguments.names, "outlets", "conf")
+    """The arguments that are checked when the DAG is parsed."""
+    true_or_false: ClassVar[tuple[str, ...]] = common_arguments.true_or_false
+
+    @property
+    def selection(self) -> Selection | None:
+        """The selected assertions; None for all.
+
+        :raises GateMisconfigured: an argument is invalid.
+        """
+        from dqx_airflow.values.request import selection_of
+
+        with as_misconfigured():
+            return selection_of(
+                self.only, self.tags, self.exclude_tags, self.severity, self.dimensions
+            )
 
     @abstractmethod
     def read_source(self, context: Any, on: dt.date) -> SourceFile:
@@ -588,7 +627,7 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
         """
         from dqx_airflow.operators.mistakes import lost_mistakes, setting_mistakes
 
-        if mistakes := [*setting_mistakes(self), *lost_mistakes(self, self._given)]:
+        if mistakes := [*setting_mistakes(self), *lost_mistakes(self, self._templates)]:
             raise GateMisconfigured("; ".join(mistakes))
 
     def build_request(self, context: Any) -> GateRequest:
@@ -596,7 +635,8 @@ class GateOperator(SparkJobOperator, gate_arguments.GateArguments):
 
         :raises GateMisconfigured: the gate cannot run as it is written.
         """
-        from dqx_airflow.operators.gate_request import build_request, data_date, origin_of
+        from dqx_airflow.operators.data_date import data_date
+        from dqx_airflow.operators.gate_request import build_request, origin_of
 
         chosen = data_date(self.date, self._date_template, context, self.log)
         source = self.read_source(context, chosen.on)

@@ -1,18 +1,17 @@
-"""The request of a task run of a gate: its date, templates rendered, source inlined, datasets and
-locations checked; with the key of the run, its attempt and its lineage parent from the context of
-the task. The source, a suite or a contract, is found next to the DAG, with its mistakes
-reported."""
+"""The request of a task run of a gate: its arguments in the form that the job reads, and the key of
+the run, its attempt and its lineage parent from the context of the task.
+
+An argument with the name and the type of a field of `GateRequest` is taken over unchanged.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from dataclasses import fields, replace
+from datetime import date, timedelta
 from decimal import Decimal
-from logging import Logger
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,170 +19,91 @@ from dqx_airflow import values
 from dqx_airflow.datasets import connections
 from dqx_airflow.datasets import settings as of_datasets
 from dqx_airflow.datasets.settings import DatasetSetting, settings_of
-from dqx_airflow.diagnostics.diagnostic import (
-    Diagnostic,
-    Level,
-    did_you_mean,
-    errors_of,
-    listed,
-    nearest,
-)
-from dqx_airflow.diagnostics.renderers import draw, first_findings
+from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import RequestError
 from dqx_airflow.operators.exceptions import GateMisconfigured, as_misconfigured
 from dqx_airflow.operators.results_location import ResultsLocation, require_results_location
 from dqx_airflow.operators.spark_connection import require_connection
-from dqx_airflow.values import GateRequest, Selection, SourceFile
 from dqx_airflow.values import request as of_request
 
 if TYPE_CHECKING:
-    from dqx_airflow.dql import nodes
-    from dqx_airflow.operators.gate_arguments import GateArguments
+    from dqx_airflow.operators.data_date import DataDate
+    from dqx_airflow.operators.gate import GateOperator
 
 
-_STARTS_WITH_DAY = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")
 _BETWEEN_SEGMENTS = "|"
 """Between the segments of a partition key, as Airflow's `ProductMapper` splits it."""
 _LONGEST_PARTITION_KEY = 250
-_MOST_SHOWN = 5
-
-
-@dataclass(frozen=True, slots=True)
-class DataDate:
-    """The date of the data, and its origin in words (`from the logical date`).
-
-    `objection` says why the date is in doubt and what to write instead; None if it is certain.
-    `later` are the other dates of a range.
-    """
-
-    on: date
-    source: str
-    objection: str | None = None
-    later: tuple[date, ...] = ()
-
-    def __str__(self) -> str:
-        if not self.later:
-            return f"date {self.on.isoformat()}, {self.source}"
-        first, last = self.on.isoformat(), self.later[-1].isoformat()
-        return f"{len(self.later) + 1} dates from {first} to {last}, {self.source}"
-
-
-def given_date(value: object, template: object) -> DataDate:
-    """The date, or the range, in `date=`; for a timestamp, its date as written.
-
-    :param value: the value, rendered.
-    :param template: the value as written in the DAG.
-    :raises GateMisconfigured: it is neither a date nor a range.
-    """
-    # A template may yield a timestamp, or, with native rendering, a date or a number like 20240517.
-    text = "" if value is None else str(value).strip()
-    if of_request.is_range(text):
-        try:
-            dates = of_request.dates_of_range(text, _day_in)
-        except RequestError as error:
-            raise GateMisconfigured(f"date={value!r}: {error.in_one_line}") from None
-        return DataDate(dates[0], f"from date={text!r}", later=dates[1:])
-    on = _day_in(text)
-    if on is None:
-        is_template = isinstance(template, str) and template != value
-        rendered = f"; {template!r} renders to that" if is_template else ""
-        raise GateMisconfigured(
-            f"date={value!r} is not a date: write YYYY-MM-DD, or leave date out to judge the "
-            f"logical date of the run{rendered}"
-        )
-    return DataDate(on, f"from date={text!r}")
-
-
-def date_of_run(context: Any) -> DataDate:
-    """The date of the run: its logical date, or else its partition key or the date in the asset
-    events of the gates that triggered it."""
-    run = context["dag_run"]
-    timestamp = getattr(run, "logical_date", None)
-    if timestamp is not None:
-        return _logical_date(timestamp, getattr(context.get("dag"), "timezone", None))
-    due = DataDate(_day_of(run.run_after), "the scheduled day of the run")
-    named: dict[tuple[date, str], None] = {}
-    key = getattr(run, "partition_key", None)
-    if key:
-        on = _day_of_key(key)
-        if on is None:
-            return _in_doubt(
-                due,
-                f"the partition key of the run, {str(key)!r}, is not a date",
-                "date= with a template that returns a date from {{ partition_key }}",
-            )
-        named[on, f"the partition key {key}"] = None
-    for event in getattr(run, "consumed_asset_events", None) or ():
-        extra = event.extra
-        if not isinstance(extra, Mapping) or "gate" not in extra:
-            continue
-        on = _day_of_key(getattr(event, "partition_key", None)) or _day_in(str(extra.get("date")))
-        if on is None:
-            problem = f"the asset event of {extra['gate']} has the date {extra.get('date')!r}"
-            return _in_doubt(due, problem, "date=, a date or a template that returns one")
-        named[on, f"the asset event of {extra['gate']}"] = None
-    dates = {on for on, _ in named}
-    if len(dates) > 1:
-        different = listed(
-            [f"{on.isoformat()} ({origin})" for on, origin in named], most=_MOST_SHOWN
-        )
-        return _in_doubt(
-            due,
-            f"the run was triggered with different dates: {different}",
-            "date= with one of them, or expand the gate over all of them with .expand(date=...)",
-        )
-    if dates:
-        return DataDate(dates.pop(), f"from {next(iter(named))[1]}")
-    return _in_doubt(
-        due,
-        "the run has no logical date, and was not triggered by the asset event of a gate",
-        "date=, such as date=\"{{ dag_run.conf['date'] }}\", or trigger it with a logical date",
-    )
-
-
-def _logical_date(timestamp: datetime, zone: Any) -> DataDate:
-    """The day of a logical date as in `{{ ds }}`, if it is the same day in the time zone of the
-    DAG."""
-    on = _day_of(timestamp)
-    source = "from the logical date of the run"
-    local_day = _day_of(timestamp.astimezone(zone)) if zone is not None else on
-    if local_day == on:
-        return DataDate(on, source)
-    name = getattr(zone, "name", None) or str(zone)
-    return DataDate(
-        on,
-        source,
-        f"the logical date {timestamp.isoformat()} is {on.isoformat()} in UTC and "
-        f"{local_day.isoformat()} "
-        f'in {name}, the time zone of the DAG: write date="{{{{ ds }}}}" for {on.isoformat()}, or '
-        f"date=\"{{{{ logical_date.in_timezone('{name}') | ds }}}}\" for {local_day.isoformat()}",
-    )
-
-
-def _in_doubt(due: DataDate, problem: str, hint: str) -> DataDate:
-    return DataDate(due.on, f"{due.source}: {problem}", f"{problem}: write {hint}")
-
-
-def _day_in(text: str) -> date | None:
-    """The day of an ISO date or timestamp, as written; None for other strings."""
-    try:
-        on = of_request.day_in(text)
-        return on or datetime.fromisoformat(text.replace("Z", "+00:00")).date()
-    except ValueError:
-        return None
-
-
-def _day_of_key(key: object) -> date | None:
-    """The day in a partition key; None for a month, a week, or several segments."""
-    return _day_in(str(key)) if _STARTS_WITH_DAY.match(str(key)) else None
-
-
-def _day_of(timestamp: datetime) -> date:
-    return date(timestamp.year, timestamp.month, timestamp.day)
-
-
 _DATABASE_EXAMPLE = "--conn-type postgres --conn-host HOST --conn-schema DATABASE`"
 _FOLDER_NAME = re.compile(r"\w[\w.-]*")
+
+
+def build_request(
+    gate: GateOperator,
+    context: Any,
+    chosen: DataDate,
+    source: values.SourceFile,
+    settings: Mapping[str, DatasetSetting],
+    origin: values.GateOrigin,
+    execution_timeout: timedelta | None,
+) -> tuple[values.GateRequest, ResultsLocation, Mapping[str, connections.DatabaseConnection]]:
+    """The request, where its results go, and the databases of its datasets by connection ID.
+
+    :raises GateMisconfigured: the gate cannot run as it is written.
+    """
+    location = require_results_location(gate.results_root, gate.results_conn_id)
+    datasets, databases = with_databases(
+        dataset_ref(str(name), given, trust_log=gate.trust_log) for name, given in settings.items()
+    )
+    timeouts = [_seconds(timeout) for timeout in (gate.timeout, execution_timeout) if timeout]
+    request = values.GateRequest(
+        run_key=run_key_of(context, gate.gate, chosen.on),
+        attempt=attempt_of(context),
+        suite=source,
+        datasets=datasets,
+        results_root=location.root,
+        parent=lineage_parent_of(context),
+        timeout_s=min(timeouts, default=None),
+        quarantine=quarantine_paths(gate.quarantine, tuple(map(str, settings))),
+        promote_to=promotions(gate.promote_to, tuple(map(str, settings))),
+        date_from=chosen.source,
+        promote_slice=slice_values(gate.promote_slice),
+        origin=origin,
+        selection=gate.selection,
+        promote_blocked=bool(gate.promote_blocked),
+        promote_valid=max_bad_rows(gate.promote_valid),
+        fail_on=values.Severity(gate.fail_on),
+        **taken_over(gate),
+    )
+    parts = (values.GatePart(replace(request.run_key, date=on)) for on in chosen.later)
+    request = replace(request, more=tuple(parts))
+    if chosen.objection and (dated := [ref.name for ref in request.datasets if ref.date_column]):
+        raise GateMisconfigured(
+            f"the date of dataset '{dated[0]}' is ambiguous: {chosen.objection}"
+        )
+    try:
+        of_datasets.check_locations(request)
+        of_datasets.check_quarantine(request)
+        of_datasets.check_promotion(request, [key.date for key in request.run_keys])
+        of_request.require_whole_run(
+            request.selection, request.promote_to, promote_partial=request.promote_partial
+        )
+    except RequestError as error:
+        raise GateMisconfigured(str(error)) from None
+    if gate.certify_partitions:
+        partition_keys(request, [request.run_key.date])
+    return request, location, databases
+
+
+def taken_over(gate: GateOperator) -> dict[str, Any]:
+    """The arguments that have the name and the type of a field of the request, which are taken
+    over unchanged."""
+    types = {field.name: field.type for field in fields(values.GateRequest)}
+    return {
+        name: getattr(gate, name)
+        for name, type_name in gate.common_arguments.types.items()
+        if types.get(name) == type_name
+    }
 
 
 def rendered(given: DatasetSetting, render: Callable[[Any], Any]) -> DatasetSetting:
@@ -347,70 +267,6 @@ def _require_no_empty_place(argument: str, given: object) -> None:
         raise GateMisconfigured(f"{argument}={given!r}: the location is empty; write one, or None")
 
 
-_AS_GIVEN = (
-    *of_request.SETTABLE_OPTIONS,
-    *("recompute", "sample_rows", "promote_partial", "accept_required"),
-)
-"""The arguments that the request takes over by name."""
-
-
-def build_request(
-    gate: GateArguments,
-    context: Any,
-    chosen: DataDate,
-    source: values.SourceFile,
-    settings: Mapping[str, DatasetSetting],
-    origin: values.GateOrigin,
-    execution_timeout: timedelta | None,
-) -> tuple[values.GateRequest, ResultsLocation, Mapping[str, connections.DatabaseConnection]]:
-    """The request, where its results go, and the databases of its datasets by connection ID.
-
-    :raises GateMisconfigured: the gate cannot run as it is written.
-    """
-    location = require_results_location(gate.results_root, gate.results_conn_id)
-    datasets, databases = with_databases(
-        dataset_ref(str(name), given, trust_log=gate.trust_log) for name, given in settings.items()
-    )
-    timeouts = [_seconds(timeout) for timeout in (gate.timeout, execution_timeout) if timeout]
-    request = values.GateRequest(
-        run_key=run_key_of(context, gate.gate, chosen.on),
-        attempt=attempt_of(context),
-        suite=source,
-        datasets=datasets,
-        results_root=location.root,
-        parent=lineage_parent_of(context),
-        timeout_s=min(timeouts, default=None),
-        quarantine=quarantine_paths(gate.quarantine, tuple(map(str, settings))),
-        promote_to=promotions(gate.promote_to, tuple(map(str, settings))),
-        date_from=chosen.source,
-        promote_slice=slice_values(gate.promote_slice),
-        origin=origin,
-        selection=gate.selection,
-        promote_blocked=bool(gate.promote_blocked),
-        promote_valid=max_bad_rows(gate.promote_valid),
-        **{name: getattr(gate, name) for name in _AS_GIVEN},
-    )
-    request = replace(request, fail_on=values.Severity(gate.fail_on))
-    parts = (values.GatePart(replace(request.run_key, date=on)) for on in chosen.later)
-    request = replace(request, more=tuple(parts))
-    if chosen.objection and (dated := [ref.name for ref in request.datasets if ref.date_column]):
-        raise GateMisconfigured(
-            f"the date of dataset '{dated[0]}' is ambiguous: {chosen.objection}"
-        )
-    try:
-        of_datasets.check_locations(request)
-        of_datasets.check_quarantine(request)
-        of_datasets.check_promotion(request, [key.date for key in request.run_keys])
-        of_request.require_whole_run(
-            request.selection, request.promote_to, promote_partial=request.promote_partial
-        )
-    except RequestError as error:
-        raise GateMisconfigured(str(error)) from None
-    if gate.certify_partitions:
-        partition_keys(request, [request.run_key.date])
-    return request, location, databases
-
-
 def partition_keys(request: values.GateRequest, dates: Iterable[date]) -> list[str]:
     """The keys of the partitions of an asset that a gate certifies: a date, and after it the value
     of each column of `promote_slice`, in the order of their names.
@@ -482,163 +338,5 @@ def origin_of(task: Any, source: Path | None) -> values.GateOrigin:
     )
 
 
-def data_date(given: object, template: object, context: Any, log: Any) -> DataDate:
-    """Determines the date of the data, and logs it first.
-
-    :param given: the argument `date`, rendered; a value may render to nothing.
-    :param template: the argument as written in the DAG.
-    :raises GateMisconfigured: it is not a date.
-    """
-    is_given = template is not None or given is not None
-    chosen = given_date(given, template) if is_given else date_of_run(context)
-    write = log.info if chosen.objection is None else log.warning
-    write("%s", chosen)
-    return chosen
-
-
 def _seconds(given: timedelta | float) -> float:
     return given.total_seconds() if isinstance(given, timedelta) else float(given)
-
-
-@dataclass(frozen=True, slots=True)
-class FoundSource:
-    """A source; its file, None for one in the DAG itself; and the folder of the DAG."""
-
-    source: SourceFile
-    path: Path | None
-    folder: Path | None
-
-
-def find_source(given: Any, folder: Path | None, *, kind: str, signs: str) -> FoundSource:
-    """Finds the source in an operator's argument, which is a path or the text itself.
-
-    :param folder: the folder of the DAG's file.
-    :param kind: "suite" or "contract", the argument and its word in messages.
-    :param signs: a substring of every such text, and of no path.
-    :raises GateMisconfigured: the file does not exist, or it cannot be read.
-    """
-    from dqx_airflow.dql.syntax.source_file import read_source
-
-    if not isinstance(given, str | os.PathLike) or not str(given).strip():
-        raise GateMisconfigured(f"{kind}={given!r}: give the path of a file, or a {kind}")
-    text = os.fspath(given)
-    if any(sign in text for sign in signs):
-        return FoundSource(SourceFile(f"<inline {kind}>", text), None, folder)
-    paths = possible_paths(text, folder)
-    for path in paths:
-        source = read_source(path, text)
-        if isinstance(source, SourceFile):
-            return FoundSource(source, path, folder)
-        if not source.is_missing:
-            raise GateMisconfigured(f"the {kind} {path}: {source.reason}")
-    looked = " or ".join(str(path.absolute()) for path in paths)
-    raise GateMisconfigured(
-        f"{kind} {text} not found: searched {looked}; {_meant(paths)}give its path relative to "
-        "the file of the DAG, or absolute"
-    )
-
-
-def _meant(paths: Iterable[Path]) -> str:
-    """The hint "did you mean" with a similar file next to a missing one; empty without one."""
-    for path in paths:
-        with suppress(OSError, ValueError):
-            names = [file.name for file in path.parent.iterdir() if file.suffix == path.suffix]
-            if near := nearest(path.name, names):
-                return f"did you mean '{near}'? Otherwise "
-    return ""
-
-
-def possible_paths(text: str, folder: Path | None) -> list[Path]:
-    """The possible locations of a path in a DAG, in search order."""
-    path = Path(os.path.expanduser(text))
-    return [path] if path.is_absolute() or folder is None else [folder / path, path]
-
-
-def errors_in(
-    diagnostics: Iterable[Diagnostic], sources: Mapping[str, str], name: str
-) -> list[str]:
-    """The errors of a source, with its lines, as one mistake; empty without errors.
-
-    :param name: the name of the source in messages.
-    """
-    errors = errors_of(diagnostics)
-    if not errors:
-        return []
-    displayed, rest = first_findings(errors)
-    number = f"{len(errors)} errors" if len(errors) > 1 else "an error"
-    drawn = [draw([diagnostic], sources) for diagnostic in displayed]
-    return ["\n".join(filter(None, (f"{name} has {number}:", *drawn, rest)))]
-
-
-def log_diagnostics(
-    diagnostics: Iterable[Diagnostic], sources: Mapping[str, str], log: Logger, *, kind: str
-) -> None:
-    """Logs all diagnostics of a source.
-
-    :raises GateMisconfigured: it has errors; the message contains the first of them.
-    """
-    diagnostics = list(diagnostics)
-    displayed, rest = first_findings(diagnostics)
-    for diagnostic in displayed:
-        write = log.error if diagnostic.level is Level.ERROR else log.warning
-        write("%s", draw([diagnostic], sources))
-    if rest:
-        log.error("%s", rest)
-    errors = errors_of(diagnostics)
-    if errors:
-        first = errors[0]
-        number = f"{len(errors)} errors, the first" if len(errors) > 1 else "an error"
-        hint = first.help or first.label
-        raise GateMisconfigured(
-            f"the {kind} {first.span.file} has {number} in line {first.span.line}: "
-            f"{first.message}{f' ({hint})' if hint else ''}"
-        )
-
-
-def selected_suite(request: GateRequest, suite: nodes.Suite) -> nodes.Suite:
-    """Reduces the suite of a request to its selected assertions.
-
-    :raises GateMisconfigured: no assertion is selected, or the selection refers to something that
-        does not exist.
-    """
-    selected, _ = selected_suites(request, [(suite, request.suite)])[0]
-    assert selected is not None
-    return selected
-
-
-def selected_suites(
-    request: GateRequest, suites: Sequence[tuple[nodes.Suite, SourceFile]]
-) -> list[tuple[nodes.Suite | None, Selection | None]]:
-    """Reduces each suite to its selected assertions.
-
-    Returns for each the suite, None if none of its assertions is selected, and the part of the
-    selection that matches in it.
-
-    :raises GateMisconfigured: no assertion is selected at all, or the selection refers to something
-        that does not exist; or it excludes a P0 or required assertion from a gate that promotes.
-    """
-    if request.selection is None:
-        return [(suite, None) for suite, _ in suites]
-    from dqx_airflow.plan.selection import choose_among, chosen_of, require_protected, seen_of
-
-    selectables = [seen_of(replace(request, suite=source), suite) for suite, source in suites]
-    selected: list[tuple[nodes.Suite | None, Selection | None]] = []
-    with as_misconfigured():
-        for (suite, source), own, all_of in zip(
-            suites, choose_among(selectables, request.selection), selectables, strict=True
-        ):
-            if own is None:
-                require_protected(
-                    [assertion.name for assertion in all_of if assertion.is_protected], request
-                )
-                selected.append((None, None))
-                continue
-            chosen = chosen_of(replace(request, suite=source, selection=own), suite)
-            selected.append((suite if chosen is None else chosen.suite, own))
-    return selected
-
-
-def dag_folder(context: Any) -> Path | None:
-    """The folder of the DAG's file, against which relative paths are resolved."""
-    location = getattr(context.get("dag"), "fileloc", None)
-    return Path(location).parent if location else None

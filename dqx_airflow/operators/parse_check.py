@@ -27,7 +27,8 @@ from airflow.sdk.definitions.mappedoperator import MappedOperator, OperatorParti
 
 from dqx_airflow import __version__
 from dqx_airflow.operators.exceptions import GateMisconfigured
-from dqx_airflow.operators.gate_arguments import SPARK_ARGUMENTS, has_open, spark_values
+from dqx_airflow.operators.spark_arguments import SPARK_ARGUMENTS, spark_values
+from dqx_airflow.operators.templates import has_open
 
 if TYPE_CHECKING:
     from dqx_airflow.operators.mistakes import Examined

@@ -1,0 +1,94 @@
+"""The arguments of a gate that belong to `SparkSubmitOperator`, and mistakes in them.
+
+Airflow accepts any value there, and the task would fail when it submits its job."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from dqx_airflow.operators.gate_arguments import as_written, one_of
+from dqx_airflow.operators.templates import is_open
+
+_STRINGS = (
+    *("conn_id", "files", "py_files", "archives", "jars", "packages", "exclude_packages"),
+    *("repositories", "driver_class_path", "java_class", "driver_memory", "executor_memory"),
+    *("keytab", "principal", "proxy_user", "name", "spark_binary", "properties_file"),
+    "yarn_queue",
+)
+_COUNTS = ("num_executors", "executor_cores", "total_executor_cores")
+_DEPLOY_MODES = ("client", "cluster")
+_CALLBACKS = tuple(
+    f"on_{state}_callback" for state in ("execute", "failure", "success", "retry", "skipped")
+)
+SPARK_ARGUMENTS = (*_STRINGS, *_COUNTS, "deploy_mode", "verbose", "env_vars", *_CALLBACKS)
+_ATTRIBUTES = tuple((name, f"_{name}") for name in SPARK_ARGUMENTS)
+
+
+def spark_values(gate: Any) -> list[Any]:
+    """The values of `SPARK_ARGUMENTS` of a gate, in their order; the provider keeps some of them as
+    private attributes."""
+    own = gate.__dict__
+    return [own.get(name, own.get(private)) for name, private in _ATTRIBUTES]
+
+
+def spark_mistakes(gate: Any) -> Iterator[str]:
+    """Mistakes in the arguments of a gate for the submission of its job, and in its callbacks."""
+    given = {
+        name: value
+        for name, value in zip(SPARK_ARGUMENTS, spark_values(gate), strict=True)
+        if value is not None and not is_open(value)
+    }
+    for name in _STRINGS:
+        value = given.get(name, "")
+        if isinstance(value, list | tuple | set):
+            yield f"{name}={value!r}: write one string, {','.join(map(str, value))!r}"
+        elif not isinstance(value, str | os.PathLike):
+            yield f"{name}={value!r}: write a string"
+    for name in _COUNTS:
+        value = given.get(name, 1)
+        if isinstance(value, bool) or not str(value).isdecimal() or int(value) < 1:
+            yield f"{name}={value!r}: write a number, 1 or more"
+    if "deploy_mode" in given:
+        yield from one_of("deploy_mode", given["deploy_mode"], _DEPLOY_MODES)
+    if not isinstance(given.get("verbose", False), bool):
+        yield f"verbose={given['verbose']!r}: write True or False"
+    yield from _conf_mistakes(gate.conf)
+    yield from _variable_mistakes(given.get("env_vars"))
+    for name in _CALLBACKS:
+        yield from callback_mistakes(name, given.get(name))
+
+
+def callback_mistakes(name: str, given: Any) -> Iterator[str]:
+    """Mistakes in the callbacks of an argument, one or several."""
+    callbacks = [*given] if isinstance(given, list | tuple | set | frozenset) else [given]
+    if given is not None and not all(map(callable, callbacks)):
+        shown = as_written(callbacks) if isinstance(given, list) else given
+        yield f"{name}={shown!r}: write a function or a notifier, or a list of them"
+
+
+def _conf_mistakes(conf: Any) -> Iterator[str]:
+    if conf is None or is_open(conf):
+        return
+    if not isinstance(conf, Mapping):
+        yield f"conf={conf!r}: write a mapping, such as {{'spark.executor.memory': '4g'}}"
+        return
+    for name, value in conf.items():
+        if not isinstance(name, str):
+            yield f"conf has the key {name!r}: write the name of a Spark setting"
+        elif not isinstance(value, str | int | float | os.PathLike) and not is_open(value):
+            yield f"conf has {value!r} for {name!r}: write a string or a number"
+
+
+def _variable_mistakes(given: Any) -> Iterator[str]:
+    if given is None:
+        return
+    if not isinstance(given, Mapping):
+        yield f"env_vars={given!r}: write a mapping, such as {{'TZ': 'UTC'}}"
+        return
+    for name, value in given.items():
+        is_value = isinstance(value, (str, os.PathLike)) or is_open(value)
+        if not isinstance(name, str) or not is_value:
+            meant = "" if value is None else f", {str(value)!r}"
+            yield f"env_vars has {value!r} for {name!r}: write a string{meant}"
