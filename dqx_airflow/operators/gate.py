@@ -33,11 +33,12 @@ if TYPE_CHECKING:
 
     from dqx_airflow.datasets.connections import DatabaseConnection
     from dqx_airflow.datasets.settings import DatasetSetting
+    from dqx_airflow.operators.ending import Ending
     from dqx_airflow.operators.notices import Callback
     from dqx_airflow.operators.outcome import OnViolation
     from dqx_airflow.operators.results_location import ResultsLocation
     from dqx_airflow.operators.submitters import Submitter
-    from dqx_airflow.operators.trigger import Ending, GateTrigger
+    from dqx_airflow.operators.trigger import GateTrigger
     from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Selection, SourceFile
     from dqx_airflow.values.request import Words
 
@@ -92,7 +93,8 @@ def _without_frames(run: Callable[..., str]) -> Callable[..., str]:
             return run(gate, context, *given, **named)
         except _FAILURES as error:
             if isinstance(error, GateMisconfigured | GateInfrastructureError):
-                from dqx_airflow.operators.outcome import XCOM_KEY, emit_metrics, failure_summary
+                from dqx_airflow.operators.gate_metrics import emit_metrics
+                from dqx_airflow.operators.summary import XCOM_KEY, failure_summary
 
                 ti = context["ti"]
                 key = gate.request.run_key if gate.request is not None else None
@@ -416,7 +418,7 @@ class GateOperator(SparkJobOperator):
 
     def _judge(self, request: GateRequest, context: Any) -> str:
         """Runs the job of a request, unless this attempt has its reports, and ends the task."""
-        from dqx_airflow.operators.trigger import require_reports, stored_reports
+        from dqx_airflow.operators.ending import require_reports, stored_reports
 
         started = time.time()
         self.request = request
@@ -438,7 +440,8 @@ class GateOperator(SparkJobOperator):
         self, submitter: Submitter, request: GateRequest, context: Any, started: float
     ) -> Ending:
         """Runs the job on a service and returns how it ended; with `deferrable` defers the task."""
-        from dqx_airflow.operators.trigger import ending_of_event, wait_here
+        from dqx_airflow.operators.ending import ending_of_event
+        from dqx_airflow.operators.trigger import wait_here
 
         values = {
             field.name: self.render_template(getattr(submitter, field.name), context)
@@ -460,8 +463,8 @@ class GateOperator(SparkJobOperator):
     @_without_frames
     def execute_complete(self, context: Any, event: dict[str, Any]) -> str:
         """Continues a deferred gate when its driver has ended; returns and raises as `execute`."""
+        from dqx_airflow.operators.ending import ending_of_event, require_reports
         from dqx_airflow.operators.results_location import require_results_location
-        from dqx_airflow.operators.trigger import ending_of_event, require_reports
         from dqx_airflow.values import GateRequest, from_json
 
         self._results_location = require_results_location(self.results_root, self.results_conn_id)
@@ -509,46 +512,75 @@ class GateOperator(SparkJobOperator):
         return list(self.datasets.items()) if isinstance(self.datasets, Mapping) else []
 
     def _end_task(self, reports: Sequence[GateReport], context: Any) -> str:
-        from dqx_airflow.operators import gate_request, notices, outcome, webhooks
+        """Reports the outcome to everyone who waits for it, and ends the task with it."""
+        from dqx_airflow.operators.gate_metrics import emit_metrics, emit_open_slices
+        from dqx_airflow.operators.notices import run_callbacks
+        from dqx_airflow.operators.outcome import combined_report, end_task
+        from dqx_airflow.operators.webhooks import send_after, sender
         from dqx_airflow.values import Outcome
 
         gate = self.gate or f"{context['ti'].dag_id}.{context['ti'].task_id}"
-        self.report = report = outcome.combined_report(reports, gate)
+        self.report = report = combined_report(reports, gate)
+        self._push_summary(report, reports, context)
+        emit_metrics(gate, context, report)
+        emit_open_slices(gate, context, reports, self._results_location)
+        send_after(self, sender(reports, self._results_location))
+        self._log_report(report, reports)
+        if report.outcome is Outcome.BLOCKED and self.on_violation == "ask":
+            self._ask(reports, context)
+        ending = end_task(report, self.on_violation)
+        self._update_assets(report, reports, context)
+        if report.outcome is not Outcome.PASSED:
+            run_callbacks(self.on_warning, context)
+        return ending
+
+    def _push_summary(
+        self, report: GateReport, reports: Sequence[GateReport], context: Any
+    ) -> None:
+        from dqx_airflow.operators.summary import XCOM_KEY, summaries_of_parts, summary
+
         content = {
-            **outcome.summary(report),
-            **outcome.summaries_of_parts(reports),
+            **summary(report),
+            **summaries_of_parts(reports),
             "results_root": self._results_location.root,
             "date_from": self.request.date_from[:_LONGEST_SOURCE] if self.request else "",
         }
-        context["ti"].xcom_push(key=outcome.XCOM_KEY, value=content)
-        outcome.emit_metrics(gate, context, report)
-        outcome.emit_open_slices(gate, context, reports, self._results_location)
-        webhooks.send_after(self, webhooks.sender(reports, self._results_location))
-        for line in outcome.part_lines(reports):
+        context["ti"].xcom_push(key=XCOM_KEY, value=content)
+
+    def _log_report(self, report: GateReport, reports: Sequence[GateReport]) -> None:
+        from dqx_airflow.operators.report_log import part_lines, report_entries
+        from dqx_airflow.values import Outcome
+
+        for line in part_lines(reports):
             self.log.info("%s", line)
         is_failing = report.outcome is Outcome.BLOCKED and self.on_violation == "fail"
         fails = is_failing or report.outcome is Outcome.BROKEN
-        for entry in outcome.report_entries(report, self._results_location.root, fails=fails):
+        for entry in report_entries(report, self._results_location.root, fails=fails):
             getattr(self.log, entry.level)("%s", entry.text)
-        if report.outcome is Outcome.BLOCKED and self.on_violation == "ask":
-            self._ask(reports, context)
-        ending = outcome.end_task(report, self.on_violation)
+
+    def _update_assets(
+        self, report: GateReport, reports: Sequence[GateReport], context: Any
+    ) -> None:
+        """Leaves only those outlets for which Airflow emits an update."""
+        from dqx_airflow.operators.gate_assets import announce, certified_reports
+        from dqx_airflow.operators.gate_request import partition_keys
+        from dqx_airflow.operators.outcome import combined_report
+
         is_whole = self.request is None or self.request.selection is None
-        is_announced = is_whole or self.promote_partial
         keys: list[str] = []
         announced = report
         if self.certify_partitions and self.request is not None:
-            certified = [one for one in reports if outcome.is_certified(one.run_key.date, reports)]
-            keys = gate_request.partition_keys(
-                self.request, [one.run_key.date for one in certified]
-            )
-            announced = outcome.combined_report(certified, gate) if certified else report
-        self.outlets = outcome.announce(
-            announced, self.outlets, context, is_announced=is_announced, partitions=keys
+            certified = certified_reports(reports)
+            keys = partition_keys(self.request, [one.run_key.date for one in certified])
+            if certified:
+                announced = combined_report(certified, report.run_key.gate)
+        self.outlets = announce(
+            announced,
+            self.outlets,
+            context,
+            is_announced=is_whole or self.promote_partial,
+            partitions=keys,
         )
-        if report.outcome is not Outcome.PASSED:
-            notices.run_callbacks(self.on_warning, context)
-        return ending
 
     def _ask(self, reports: Sequence[GateReport], context: Any, *, is_again: bool = False) -> None:
         """Parks the task until a person answers; returns if no one could accept the data.
@@ -568,7 +600,8 @@ class GateOperator(SparkJobOperator):
             raise GateBlocked(
                 f"the answer is void, since data or rules have changed: {_ELSEWHERE}; {summary}"
             )
-        if objections := [*filter(None, map(why_not_acceptable, blocked))]:
+        objections = [why for why in map(why_not_acceptable, blocked) if why]
+        if objections:
             self.log.warning("no one is asked: %s", "; ".join(dict.fromkeys(objections)))
             return
         if not is_again:
@@ -595,7 +628,7 @@ class GateOperator(SparkJobOperator):
         """
         from dqx_airflow.errors import StoreError
         from dqx_airflow.operators.ask import answer_of, record
-        from dqx_airflow.operators.trigger import stored_reports
+        from dqx_airflow.operators.ending import stored_reports
         from dqx_airflow.results.query import StoredResults
 
         answer = answer_of(event, self._ask_timeout)

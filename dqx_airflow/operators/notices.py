@@ -22,8 +22,8 @@ from dqx_airflow.diagnostics.renderers import printable
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.diagnostics.verdicts import format_like_limit, found_text
 from dqx_airflow.operators.links import GateReportLink
-from dqx_airflow.operators.outcome import NO_REPORT, XCOM_KEY, cut
 from dqx_airflow.operators.results_location import results_location_of
+from dqx_airflow.operators.summary import NO_REPORT, XCOM_KEY, cut
 from dqx_airflow.values import Outcome
 
 Callback: TypeAlias = Callable[[Any], Any]

@@ -16,10 +16,12 @@ from dqx_airflow.operators.exceptions import GateMisconfigured
 from dqx_airflow.operators.spark_connection import connect_address, is_connect, master_of
 
 if TYPE_CHECKING:
+    from dqx_airflow.operators.connect_process import ConnectJob
+    from dqx_airflow.operators.drivers import Driver
+    from dqx_airflow.operators.ending import Ending
     from dqx_airflow.operators.results_location import ResultsLocation
-    from dqx_airflow.operators.spark_processes import ConnectJob, SparkLog
+    from dqx_airflow.operators.spark_log import SparkLog
     from dqx_airflow.operators.submitters import SubmittedJob, Submitter
-    from dqx_airflow.operators.trigger import Driver, Ending
     from dqx_airflow.values import GateRequest
 
 _RM_ADDRESS = "yarn_resourcemanager_webapp_address"
@@ -66,7 +68,7 @@ class SparkJobOperator(SparkSubmitOperator):
 
         :raises GateMisconfigured: it cannot be run with these settings.
         """
-        from dqx_airflow.operators.trigger import with_cause
+        from dqx_airflow.operators.ending import with_cause
 
         self.driver = None
         self._is_here = is_connect(connection) or self._is_driver_here(connection.extra_dejson)
@@ -107,7 +109,7 @@ class SparkJobOperator(SparkSubmitOperator):
 
     def _open_spark_log(self, context: Any) -> SparkLog:
         """Opens the destination of Spark's output: a file, or with `verbose` the task log."""
-        from dqx_airflow.operators.spark_processes import SparkLog, spark_log_path
+        from dqx_airflow.operators.spark_log import SparkLog, spark_log_path
 
         path = None if self._verbose else spark_log_path(context["ti"])
         spark_log = SparkLog(path, self.log.info)
@@ -124,7 +126,7 @@ class SparkJobOperator(SparkSubmitOperator):
         """Submits the job as the provider does, but a deferrable gate does not wait for it."""
         if not self.deferrable:
             return super().execute_resumable(context)
-        from dqx_airflow.operators.trigger import KubernetesPod, YarnApplication
+        from dqx_airflow.operators.drivers import KubernetesPod, YarnApplication
 
         kind = YarnApplication if self._yarn_track_via_rm_api else KubernetesPod
         try:
@@ -193,8 +195,8 @@ class SparkJobOperator(SparkSubmitOperator):
         self, request: GateRequest, connection: Any, spark_log: SparkLog
     ) -> Ending:
         """Runs the job in a separate process here, with its Spark on a server."""
-        from dqx_airflow.operators.spark_processes import ConnectJob
-        from dqx_airflow.operators.trigger import ending_of_code
+        from dqx_airflow.operators.connect_process import ConnectJob
+        from dqx_airflow.operators.ending import ending_of_code
         from dqx_airflow.values.json_form import to_arguments
 
         unused = [name for name in _OF_SUBMISSION if self._is_given(name)]
@@ -216,8 +218,8 @@ class SparkJobOperator(SparkSubmitOperator):
         self, request: GateRequest, connection: Any, context: Any, spark_log: SparkLog
     ) -> Ending:
         """Runs the job by `spark-submit`."""
-        from dqx_airflow.operators.spark_processes import local_driver_conf, local_driver_env
-        from dqx_airflow.operators.trigger import ending_of_submission
+        from dqx_airflow.operators.ending import ending_of_submission
+        from dqx_airflow.operators.local_driver import local_driver_conf, local_driver_env
         from dqx_airflow.values.files import shipped
         from dqx_airflow.values.json_form import to_arguments
 
@@ -292,7 +294,7 @@ class SparkJobOperator(SparkSubmitOperator):
                 f"the Spark connection '{self._conn_id}' leads to Kubernetes, whose client is not "
                 "installed on this worker: pip install 'dqx-airflow[kubernetes]'"
             ) from None
-        from dqx_airflow.operators.spark_processes import SubmissionLog
+        from dqx_airflow.operators.spark_log import SubmissionLog
 
         # One byte of output that is not UTF-8 would end the task while its job continues.
         hook.submit = partial(hook.submit, encoding="utf-8", errors="replace")
@@ -350,7 +352,7 @@ def _noting_exit_code(hook: Any, lines: Iterator[Any]) -> Iterator[Any]:
 
     (The provider only looks for the exit code of a driver on Kubernetes.)
     """
-    from dqx_airflow.operators.trigger import yarn_exit_code
+    from dqx_airflow.operators.drivers import yarn_exit_code
 
     for line in lines:
         code = yarn_exit_code(line)

@@ -1,261 +1,26 @@
-"""Waits for the job of a gate, also while the task is deferred.
-
-All calls block: the triggerer makes them in threads.
-"""
+"""Waits for the job of a gate, also while the task is deferred."""
 
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 from airflow.providers.common.compat.sdk import AirflowException
 from airflow.triggers.base import BaseTrigger, TriggerEvent
 
 from dqx_airflow.errors import StoreError
-from dqx_airflow.operators import submitters
-from dqx_airflow.operators.exceptions import GateInfrastructureError, GateTimeoutError
-from dqx_airflow.operators.results_location import ResultsLocation, results_location_of
-from dqx_airflow.operators.submitters import DriverEnd, DriverUnknownError
-from dqx_airflow.values import GatePart, GateReport, GateRequest, from_json, to_json
-from dqx_airflow.values.json_form import EXIT_TIMED_OUT
-
-if TYPE_CHECKING:
-    from dqx_airflow.operators.spark_processes import SparkLog
-
-
-_LONGEST_CAUSE = 300
-_MORE_TIME = "increase the timeout, or reduce the data"
-_OUTPUT = "see its output"
-
-
-@dataclass(frozen=True, slots=True)
-class Ending:
-    """How a job ended, what to do if it left no report, and whether it reached its time limit.
-
-    `last_lines` are the last lines of its output, unless the task log contains them.
-    """
-
-    how: str
-    advice: str
-    is_late: bool = False
-    has_failed: bool = True
-    last_lines: tuple[str, ...] = ()
-
-
-def ending_of_code(code: int | None, timeout_s: float | None) -> Ending:
-    """The meaning of the job's exit code."""
-    if not code:
-        return Ending(
-            f"the Spark job succeeded (exit code {code})",
-            "its driver must reach the same storage at this location as the worker",
-            has_failed=False,
-        )
-    if code == EXIT_TIMED_OUT and timeout_s is not None:
-        return _late(timeout_s)
-    how = f"was killed by signal {-code}" if code < 0 else f"failed (exit code {code})"
-    return Ending(f"the Spark job {how}", _OUTPUT)
-
-
-def ending_of_submission(hook: Any, error: Exception | None, timeout_s: float | None) -> Ending:
-    """The ending of a job that a hook submitted, or failed to submit with `error`."""
-    if isinstance(error, FileNotFoundError):
-        return Ending(
-            f"program {error.filename!r} not found on the PATH of this worker",
-            "install pyspark or a Spark distribution there, or set spark_binary",
-        )
-    code = getattr(getattr(hook, "_submit_sp", None), "returncode", None)
-    # The driver's own, if the cluster reports it.
-    code = getattr(hook, "_spark_exit_code", None) or code
-    if error is None or code:
-        return ending_of_code(code, timeout_s)
-    # This message of the hook contains the whole command, which is long, and may contain secrets.
-    if str(error).startswith("Cannot execute"):
-        return Ending("the Spark job failed", _OUTPUT)
-    return Ending(f"the Spark job failed: {str(error)[:_LONGEST_CAUSE]}", _OUTPUT)
-
-
-def with_cause(ending: Ending, spark: SparkLog) -> Ending:
-    """The ending with the last error in the output of the job, and with the location of the
-    rest."""
-    where = f"see {spark.path}" if spark.is_file else "see its output above"
-    advice = where if ending.advice == _OUTPUT else ending.advice
-    lines = spark.tail if spark.is_file else ()
-    if not ending.has_failed or ending.is_late or not spark.cause:
-        return replace(ending, advice=advice, last_lines=lines)
-    return replace(ending, how=f"{ending.how}: {spark.cause}", advice=advice, last_lines=lines)
-
-
-def ending_of_event(event: dict[str, Any], timeout_s: float | None) -> Ending:
-    """The ending according to the event of a deferred gate's trigger."""
-    if event["is_late"]:
-        return Ending(event["how"], _MORE_TIME, is_late=True)
-    if event.get("code") == EXIT_TIMED_OUT and timeout_s is not None:
-        return _late(timeout_s)
-    if event.get("code") == 0:
-        return replace(ending_of_code(0, timeout_s), how=event["how"])
-    logs = event.get("logs") or "the log of its driver in the cluster for the cause"
-    return Ending(event["how"], f"see {logs}")
-
-
-def _late(timeout_s: float) -> Ending:
-    return Ending(f"the gate took longer than {timeout_s:g} seconds", _MORE_TIME, is_late=True)
-
-
-_YARN_ACTIVE = {"NEW", "NEW_SAVING", "SUBMITTED", "ACCEPTED", "RUNNING"}
-_NOT_FOUND = 404
-_DRIVER_CONTAINER = "spark-kubernetes-driver"
-_LONGEST_DIAGNOSIS = 200
-
-
-@dataclass(slots=True)
-class YarnApplication:
-    """An application accessed through the REST API of the ResourceManager in the connection."""
-
-    kind: ClassVar[str] = "yarn"
-    id: str
-    conn_id: str
-    _hook: Any = field(default=None, repr=False)
-
-    def ended(self) -> DriverEnd | None:
-        """The end of the application; None while it runs.
-
-        :raises DriverUnknownError: its state is currently unknown.
-        """
-        try:
-            state, result, message = self._manager()._query_yarn_application_status(self.id)
-        except (RuntimeError, ValueError) as error:
-            self._hook = None  # its connection may have been read while no backend could provide it
-            raise DriverUnknownError(str(error)) from None
-        if state in _YARN_ACTIVE:
-            return None
-        how = f"the application {self.id} ended as {result if state == 'FINISHED' else state}"
-        # What follows the first line are stack traces, and the end of what a container printed.
-        diagnosis = (message or "").strip()
-        first, *_ = diagnosis.splitlines() or [""]
-        if first:
-            how = f"{how}: {first[:_LONGEST_DIAGNOSIS]}"
-        return DriverEnd(how, yarn_exit_code(diagnosis))
-
-    def cancel(self) -> None:
-        """Ends the application."""
-        manager = self._manager()
-        manager._yarn_application_id = self.id  # the hook kills this id
-        manager.on_kill()
-
-    def _manager(self) -> Any:
-        if self._hook is None:
-            from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
-
-            self._hook = SparkSubmitHook(
-                conn_id=self.conn_id, deploy_mode="cluster", yarn_track_via_rm_api=True
-            )
-        return self._hook
-
-
-@dataclass(slots=True)
-class KubernetesPod:
-    """A pod accessed through the API server that Airflow itself uses. `id` is `namespace:pod`."""
-
-    kind: ClassVar[str] = "kubernetes"
-    id: str
-    conn_id: str
-
-    def ended(self) -> DriverEnd | None:
-        """The end of the pod; None while it runs.
-
-        :raises DriverUnknownError: its state is currently unknown.
-        """
-        namespace, _, name = self.id.partition(":")
-        try:
-            status = _pods().read_namespaced_pod(name, namespace).status
-        except Exception as error:  # of the API, of the network, of the client's configuration
-            code = getattr(error, "status", None)
-            if code == _NOT_FOUND:
-                return DriverEnd(f"the driver pod {name} no longer exists")
-            problem = f"{type(error).__name__}{f' {code}' if code else ''}"
-            raise DriverUnknownError(f"the Kubernetes API: {problem}") from None
-        if status.phase == "Unknown":
-            raise DriverUnknownError(f"the node of the driver pod {name} does not respond")
-        if status.phase in ("Succeeded", "Failed"):
-            how = f"the driver pod {name} ended as {status.phase}"
-            return DriverEnd(how, _pod_exit_code(status))
-        return None
-
-    def cancel(self) -> None:
-        """Ends the pod."""
-        namespace, _, name = self.id.partition(":")
-        _pods().delete_namespaced_pod(name, namespace)
-
-
-def yarn_exit_code(text: str) -> int | None:
-    """The exit code of a driver, if YARN mentions it in `text`."""
-    match = re.search(r"User application exited with status (\d+)", text)
-    return int(match[1]) if match else None
-
-
-def _pod_exit_code(status: Any) -> int | None:
-    for container in status.container_statuses or ():
-        if container.name == _DRIVER_CONTAINER and container.state.terminated is not None:
-            return int(container.state.terminated.exit_code)
-    return None
-
-
-def _pods() -> Any:
-    from airflow.providers.cncf.kubernetes.kube_client import get_kube_client
-
-    return get_kube_client()
-
-
-Driver: TypeAlias = YarnApplication | KubernetesPod | submitters.SubmittedJob
-
-DRIVERS: dict[str, type[YarnApplication | KubernetesPod]] = {
-    driver.kind: driver for driver in (YarnApplication, KubernetesPod)
-}
-"""The drivers in clusters, by the name of their kind."""
-
-
-def stored_reports(
-    request: GateRequest, location: ResultsLocation
-) -> tuple[GateReport, ...] | None:
-    """The complete reports of exactly this attempt, if all exist.
-
-    Before the submission it serves a task that was restarted within the same try, and detects an
-    unreadable store before a JVM is started.
-
-    :raises GateInfrastructureError: the store cannot be read.
-    """
-    from dqx_airflow.results.query import StoredResults, read_reports
-
-    results = StoredResults(request.results_root, location.storage_options)
-    try:
-        return read_reports(results, request.run_keys, request.attempt.id, request.answered)
-    except StoreError as error:
-        raise GateInfrastructureError(f"no report: {error}") from None
-
-
-def require_reports(
-    request: GateRequest, location: ResultsLocation, ending: Ending, log: Any
-) -> tuple[GateReport, ...]:
-    """The reports of the job from the results store.
-
-    :raises GateInfrastructureError: there are none; the error says how the job ended.
-    """
-    reports = stored_reports(request, location)
-    if reports is not None:
-        return reports
-    key = request.run_key
-    if ending.last_lines:
-        log.error("the last lines of Spark:\n%s", "\n".join(ending.last_lines))
-    kind = GateTimeoutError if ending.is_late else GateInfrastructureError
-    raise kind(
-        f"no report in {request.results_root}: gate {key.gate_instance}, "
-        f"date {key.date.isoformat()}: {ending.how}; {ending.advice}"
-    )
-
+from dqx_airflow.operators.drivers import DRIVERS, Driver
+from dqx_airflow.operators.results_location import results_location_of
+from dqx_airflow.operators.submitters import (
+    DriverEnd,
+    DriverUnknownError,
+    SubmittedJob,
+    described_job,
+)
+from dqx_airflow.values import GatePart, GateRequest, from_json, to_json
 
 _MOST_MISSED_SIGNS = 6
 
@@ -267,19 +32,19 @@ class TakerWatch:
     The first one is then known only by its name and its signs of life in the store.
 
     :param options: returns the storage options of the store.
-    :param tell: writes a line into a log.
+    :param log: writes a line into a log.
     """
 
     def __init__(
         self,
         address: str,
         options: Callable[[], Mapping[str, str] | None],
-        tell: Callable[..., object],
+        log: Callable[..., object],
     ) -> None:
         self.driver_end: DriverEnd | None = None
         self._address = address
         self._options = options
-        self._tell = tell
+        self._log = log
         self._sign: str | None = None
         self._seen_at = 0.0
 
@@ -305,7 +70,7 @@ class TakerWatch:
             return DriverEnd(how, state.code)
         now = time.monotonic()
         if self._sign is None:
-            self._tell("%s; waiting for the job that took its request: %s", how, state.taker)
+            self._log("%s; waiting for the job that took its request: %s", how, state.taker)
         if state.sign != self._sign:
             self._sign = state.sign
             self._seen_at = now
@@ -355,7 +120,7 @@ class GateTrigger(BaseTrigger):
         self._driver: Driver
         self._taker: TakerWatch | None = None
         if self.job is not None:
-            self._driver = job = submitters.described_job(self.job, self.driver_id)
+            self._driver = job = described_job(self.job, self.driver_id)
             self._taker = TakerWatch(job.request, self._storage_options, self.log.info)
         else:
             self._driver = DRIVERS[self.kind](self.driver_id, self.conn_id)
@@ -423,7 +188,7 @@ class GateTrigger(BaseTrigger):
 
     def _discard(self) -> None:
         """Deletes the stored request, so that an unknown job that has taken it ends as well."""
-        if isinstance(self._driver, submitters.SubmittedJob):
+        if isinstance(self._driver, SubmittedJob):
             from dqx_airflow.results.stored_requests import discard_request
 
             discard_request(self._driver.request, self._storage_options())
@@ -435,7 +200,7 @@ class GateTrigger(BaseTrigger):
 
     def _event(self, end: DriverEnd, *, is_late: bool = False) -> TriggerEvent:
         payload = {"request": self.request, "how": end.how, "code": end.code, "is_late": is_late}
-        if isinstance(self._driver, submitters.SubmittedJob):
+        if isinstance(self._driver, SubmittedJob):
             payload |= {"logs": self._driver.logs(), "stored": self._driver.request}
         return TriggerEvent(payload)
 
@@ -477,7 +242,7 @@ def trigger_of(
         results_conn_id=results_conn_id,
         deadline=deadline,
         longest_wait_s=max(poll_interval_s, _LEAST_POLL_S),
-        job=driver.described() if isinstance(driver, submitters.SubmittedJob) else None,
+        job=driver.described() if isinstance(driver, SubmittedJob) else None,
     )
 
 

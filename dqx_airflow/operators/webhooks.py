@@ -89,16 +89,16 @@ def _send_events(context: Any, reports: Sequence[GateReport], location: ResultsL
             post = partial(_post, webhook, events)
             budget.wait_for(post, share=1 / (len(conn_ids) - number))
         except WebhookMistake as mistake:
-            _tell_loss(context, conn_id, events, str(mistake))
+            _report_loss(context, conn_id, events, str(mistake))
         except Exception as error:
             # Not the message: it contains the address, which may be a secret.
             status = getattr(getattr(error, "response", None), "status_code", None)
-            _tell_loss(
+            _report_loss(
                 context, conn_id, events, f"HTTP {status}" if status else type(error).__name__
             )
 
 
-def _tell_loss(
+def _report_loss(
     context: Any, conn_id: str, events: Sequence[Mapping[str, Any]], reason: str
 ) -> None:
     """Reports events that a webhook did not take, to the log of the task and to the metrics."""

@@ -182,7 +182,7 @@ def alerts(
 @router.post("/label")
 def label(visitor: airflow.VisitorDep, form: responses.Form) -> Response:
     """Stores a user's label of a failure: first in Airflow's audit log, then in the label table."""
-    truth, reason = responses.chosen(form, _GROUND_TRUTH, "said", "reason", _LONGEST_REASON)
+    truth, reason = responses.chosen(form, _GROUND_TRUTH, "ground_truth", "reason", _LONGEST_REASON)
     client = responses.store_client()
     run_id, columns = form.get("report", ""), ("attempt_id", "gate", "run_id", "dataset_date")
     where, order = [equals("run_id", run_id)], 'ORDER BY "finished_at", "run_id"'

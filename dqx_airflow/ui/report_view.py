@@ -24,7 +24,7 @@ from dqx_airflow.diagnostics.verdicts import (
     unscaled_limit,
 )
 from dqx_airflow.lineage.names import location_of, trimmed_location
-from dqx_airflow.operators.outcome import (
+from dqx_airflow.operators.summary import (
     COUNTS_OF_A_CONTRACT,
     TEXTS_OF_A_CONTRACT,
     TEXTS_OF_A_VERDICT,

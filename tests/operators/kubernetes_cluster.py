@@ -255,13 +255,13 @@ class _Node:
             )
         elif process is None and pod["status"]["phase"] == "Pending":
             self._running[name] = _Container(self.kubernetes, pod).start()
-            self._tell(pod, "Running", {"running": {}})
+            self._set_status(pod, "Running", {"running": {}})
         elif process is not None and process.poll() is not None:
             code = self._running.pop(name).returncode
             code = 128 - code if code < 0 else code
-            self._tell(pod, "Failed" if code else "Succeeded", {"terminated": {"exitCode": code}})
+            self._set_status(pod, "Failed" if code else "Succeeded", {"terminated": {"exitCode": code}})
 
-    def _tell(self, pod: dict[str, Any], phase: str, state: dict[str, Any]) -> None:
+    def _set_status(self, pod: dict[str, Any], phase: str, state: dict[str, Any]) -> None:
         (container,) = pod["spec"]["containers"]
         always = {"image": container["image"], "imageID": "", "restartCount": 0}
         container_status = {

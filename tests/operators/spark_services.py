@@ -256,7 +256,7 @@ class Aws(SparkService):
         login = {"login": "AKIAXXXXXXXXXXXXXXXX", "password": "hush"}
         return json.dumps({"conn_type": "aws", **login, "extra": extra})
 
-    def said(self, number: int) -> str:
+    def message(self, number: int) -> str:
         code = self.jobs[number].code
         return f"Job failed, see the logs. ExitCode: {code}." if code else ""
 
@@ -309,7 +309,7 @@ class EmrServerless(Aws):
             case "GET", "applications", _, "jobruns", run:
                 names = ("PENDING", "RUNNING", "SUCCESS", "FAILED", "CANCELLED")
                 state = self.state(int(run[1:]), names)
-                found = {"state": state, "stateDetails": self.said(int(run[1:])) or "-"}
+                found = {"state": state, "stateDetails": self.message(int(run[1:])) or "-"}
                 return 200, {"jobRun": {"jobRunId": run, **found}}
         return 404, {}
 
@@ -383,8 +383,8 @@ class Emr(Aws):
             return 200, {"CancelStepsInfoList": [{"StepId": step, "Status": "SUBMITTED"}]}
         names = ("PENDING", "RUNNING", "COMPLETED", "FAILED", "CANCELLED")
         status: dict[str, Any] = {"State": self.state(number, names)}
-        if said := self.said(number):
-            status["FailureDetails"] = {"Reason": "Unknown Error.", "Message": said}
+        if reason := self.message(number):
+            status["FailureDetails"] = {"Reason": "Unknown Error.", "Message": reason}
         return 200, {"Step": {"Id": step, "Status": status}}
 
 
@@ -469,7 +469,7 @@ class Google(SparkService):
     def refusal(self, code: int, status: str) -> Answer:
         return code, {"error": {"code": code, "message": "no", "status": status}}
 
-    def said(self, number: int) -> str:
+    def message(self, number: int) -> str:
         code = self.jobs[number].code
         more = "Additional details can be found at:\nhttps://console.cloud.google.com/lake\ngs://l"
         return f"Job failed with message [SystemExit: {code}]. {more}" if code else ""
@@ -497,7 +497,7 @@ class DataprocServerless(Google):
             case "GET", "locations", "europe-west1", "batches", name if name in names:
                 number = names.index(name)
                 states = ("PENDING", "RUNNING", "SUCCEEDED", "FAILED", "CANCELLED")
-                batch = {"state": self.state(number, states), "stateMessage": self.said(number)}
+                batch = {"state": self.state(number, states), "stateMessage": self.message(number)}
                 return 200, {**batch, "operation": self._operation(number)}
             case "POST", "regions", "europe-west1", "operations", name, "cancel":
                 self.jobs[int(name)].cancel()
@@ -545,7 +545,7 @@ class DataprocCluster(Google):
                 if action == ["cancel"]:
                     self.jobs[number].cancel()
                 states = ("PENDING", "RUNNING", "DONE", "ERROR", "CANCELLED")
-                status = {"state": self.state(number, states), "details": self.said(number)}
+                status = {"state": self.state(number, states), "details": self.message(number)}
                 return 200, {**self.jobs[number].body["job"], "status": status}
         return self.refusal(404, "NOT_FOUND")
 

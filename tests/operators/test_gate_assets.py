@@ -153,8 +153,8 @@ def test_each_date_that_passed_is_a_certified_partition(
     found = partitions(run_file(text, {"orders.dql": SUITE}))
     assert [key for key, _ in found] == due
     # No date is claimed that lies between two certified ones.
-    told = {(extra["outcome"], extra["date"], *extra["partitions"]) for _, extra in found}
-    assert told == ({("passed", None, *due)} if due else set())
+    announced = {(extra["outcome"], extra["date"], *extra["partitions"]) for _, extra in found}
+    assert announced == ({("passed", None, *due)} if due else set())
 
 
 @needs_airflow(3, 3)
@@ -218,7 +218,7 @@ def test_a_reference_and_an_alias_are_updated_only_after_a_pass(
 def test_a_partial_run_updates_no_asset(operators: ModuleType) -> None:
     from airflow.sdk import Asset
 
-    from dqx_airflow.operators.outcome import announce
+    from dqx_airflow.operators.gate_assets import announce
 
     at = datetime(2024, 5, 17, tzinfo=timezone.utc)
     report = report_at(at, partial=PartialRun(Selection(only=("id",)), 1, 2))

@@ -177,7 +177,7 @@ def arguments(gate: Gates) -> list[str]:
 def test_the_token_is_neither_in_the_arguments_nor_in_the_environment(
     silent_server: int, arguments: list[str], tmp_path: Path
 ) -> None:
-    from dqx_airflow.operators.spark_processes import ConnectJob
+    from dqx_airflow.operators.connect_process import ConnectJob
 
     job = ConnectJob(f"sc://127.0.0.1:{silent_server}/;token={TOKEN}", {"spark.key": "hush"})
     env = {"DQX_TEST": tmp_path}
@@ -207,7 +207,7 @@ def test_a_kill_of_the_task_ends_the_job(
 
 WORKER = """
 import sys
-from dqx_airflow.operators.spark_processes import ConnectJob
+from dqx_airflow.operators.connect_process import ConnectJob
 
 address, folder, *arguments = sys.argv[1:]
 ConnectJob(address, {}).run(arguments, {"DQX_TEST": folder}, print)

@@ -54,8 +54,8 @@ def test_without_a_report_the_last_error_of_the_job_is_shown_everywhere(
     gate: Gates, spark_submit: SparkSubmit, task: FakeTask, log: Log, kind: str
 ) -> None:
     printed, cause = CAUSES[kind]
-    (spark_submit.home / "said").write_text(50 * CHATTER + printed)
-    spark_submit.will("prints=said exit=4")
+    (spark_submit.home / "output").write_text(50 * CHATTER + printed)
+    spark_submit.will("prints=output exit=4")
     raised = gate.fails("GateInfrastructureError")
     assert f"the Spark job failed (exit code 4): {cause}" in str(raised)
     pushed = task.pushed["dqx_report"]
@@ -93,8 +93,8 @@ def test_the_summary_of_a_misconfigured_gate_has_its_error(gate: Gates, task: Fa
 def test_the_notice_of_a_gate_without_a_report_has_its_error(
     gate: Gates, spark_submit: SparkSubmit, task: FakeTask
 ) -> None:
-    (spark_submit.home / "said").write_text(FAILURE)
-    spark_submit.will("prints=said exit=4")
+    (spark_submit.home / "output").write_text(FAILURE)
+    spark_submit.will("prints=output exit=4")
     raised = gate.fails("GateInfrastructureError")
     task.xcom_pull = lambda **given: task.pushed[given["key"]]  # type: ignore[attr-defined]
     # A callback for a success has no exception.
@@ -116,8 +116,8 @@ def test_the_request_is_not_printed(gate: Gates, log: Log, spark_submit: Any) ->
 
 def test_notes_of_the_job_are_in_the_log(gate: Gates, log: Log, spark_submit: SparkSubmit) -> None:
     note = "dqx.gate: 5 rows of orders in quarantine at /bad/orders"
-    (spark_submit.home / "said").write_text(CHATTER + f"{note}\n" + 50 * "warning: again\n")
-    spark_submit.will("prints=said passed")
+    (spark_submit.home / "output").write_text(CHATTER + f"{note}\n" + 50 * "warning: again\n")
+    spark_submit.will("prints=output passed")
     assert gate.run() == "passed"
     assert note in log.at("info")
     assert log.text.count("warning: again") == 5
@@ -126,8 +126,8 @@ def test_notes_of_the_job_are_in_the_log(gate: Gates, log: Log, spark_submit: Sp
 def test_verbose_shows_all_output_of_spark(
     gate: Gates, log: Log, spark_submit: SparkSubmit
 ) -> None:
-    (spark_submit.home / "said").write_text(50 * CHATTER)
-    spark_submit.will("prints=said passed")
+    (spark_submit.home / "output").write_text(50 * CHATTER)
+    spark_submit.will("prints=output passed")
     assert gate.run(verbose=True) == "passed"
     assert log.text.count("Running Spark version") == 50
     assert "the log of Spark is in" not in log.text
@@ -148,7 +148,7 @@ def test_every_try_and_map_index_has_a_file(
     gate: Gates, task: FakeTask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AIRFLOW__DQX__SPARK_LOG_FOLDER", str(tmp_path / "spark"))
-    from dqx_airflow.operators.spark_processes import spark_log_path
+    from dqx_airflow.operators.spark_log import spark_log_path
 
     task.map_index, task.run_id, task.try_number = 3, "manual__2026-11-23T07:00:00+00:00", 2
     expected = "dag_id=lake/run_id=manual__2026-11-23T07:00:00+00:00/task_id=gate/map_index=3"

@@ -206,7 +206,7 @@ def test_a_store_that_cannot_be_read_costs_a_count_and_not_the_task(
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    from dqx_airflow.operators.outcome import emit_open_slices
+    from dqx_airflow.operators.gate_metrics import emit_open_slices
     from dqx_airflow.operators.results_location import ResultsLocation
 
     monkeypatch.setenv("AIRFLOW__METRICS__OTEL_ON", "True")
@@ -237,7 +237,7 @@ def test_a_store_that_cannot_be_read_costs_a_count_and_not_the_task(
 def test_late_data_is_counted_by_gates_that_look_at_its_age(
     backend: Backend, context: Context, verdicts: tuple[tuple[str, str], ...], late: int | None
 ) -> None:
-    from dqx_airflow.operators.outcome import emit_metrics
+    from dqx_airflow.operators.gate_metrics import emit_metrics
 
     at = datetime(2024, 5, 17, tzinfo=timezone.utc)
     judged = tuple(

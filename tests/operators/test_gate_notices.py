@@ -395,7 +395,7 @@ def report_of(outcome: str, minute: int, map_index: int = -1) -> GateReport:
 def test_a_change_of_state_is_sent_once(
     operators: ModuleType, tmp_path: Path, before: list[str], now: str, is_sent: bool
 ) -> None:
-    from dqx_airflow.operators.outcome import summary
+    from dqx_airflow.operators.summary import summary
 
     store = ResultsStore(str(tmp_path / "results"))
     for minute, outcome in enumerate(before):
@@ -427,7 +427,8 @@ def changed(operators: ModuleType, tmp_path: Path) -> Notice:
     """The notice that is sent after these attempts, each of one or several reports; or None."""
 
     def notice(*attempts: Sequence[GateReport]) -> Any:
-        from dqx_airflow.operators.outcome import combined_report, summaries_of_parts, summary
+        from dqx_airflow.operators.outcome import combined_report
+        from dqx_airflow.operators.summary import summaries_of_parts, summary
 
         store = ResultsStore(str(tmp_path / "results"))
         for reports in attempts:
@@ -563,7 +564,7 @@ def test_a_pass_after_a_failure_without_a_report_is_a_recovery(
     cleared: int,
     is_sent: bool,
 ) -> None:
-    from dqx_airflow.operators.outcome import summary
+    from dqx_airflow.operators.summary import summary
 
     store = ResultsStore(str(tmp_path / "results"))
     own = replace(report_of("passed", 5), attempt=Attempt(5, "5"))
@@ -629,7 +630,7 @@ def notice_after(operators: ModuleType, task: SummaryTask) -> Any:
 
 
 def test_a_change_is_that_of_the_same_map_index(operators: ModuleType, tmp_path: Path) -> None:
-    from dqx_airflow.operators.outcome import summary
+    from dqx_airflow.operators.summary import summary
 
     store = ResultsStore(str(tmp_path / "results"))
     store.write(report_of("blocked", 1, 0))
@@ -642,7 +643,7 @@ def test_a_change_is_that_of_the_same_map_index(operators: ModuleType, tmp_path:
 def test_without_a_report_or_a_store_the_notice_is_sent(
     operators: ModuleType, monkeypatch: pytest.MonkeyPatch, left: object
 ) -> None:
-    from dqx_airflow.operators.outcome import summary
+    from dqx_airflow.operators.summary import summary
 
     monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT", raising=False)
     assert sent_of(operators, left)
@@ -693,10 +694,10 @@ def test_a_deadline_is_the_shortest_freshness_of_a_contract(
     scope = {"ask": operators.contract_deadline, "callback": AsyncCallback("lake.notify")}
     call = compile("ask('orders.yaml', callback)", str(tmp_path / "dag.py"), "eval")
     try:
-        told = f"{eval(call, scope).interval.total_seconds() / 3600:g} hours"
+        shown = f"{eval(call, scope).interval.total_seconds() / 3600:g} hours"
     except operators.GateMisconfigured as error:
-        told = str(error)
-    assert told.startswith(found)
+        shown = str(error)
+    assert shown.startswith(found)
 
 
 @needs_airflow(3, 3)  # earlier ones create the run of a DAG in other ways

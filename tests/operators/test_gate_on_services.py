@@ -628,8 +628,8 @@ def test_the_name_of_a_job_leaves_room_for_what_the_spark_operator_appends(
 def test_a_job_that_ended_itself_at_its_timeout_is_an_error_of_its_own(
     gate_there: Gates, spark_submit: SparkSubmit
 ) -> None:
-    (spark_submit.home / "said").write_text("error: the gate took longer than 90 seconds\n")
-    spark_submit.will("prints=said exit=124")
+    (spark_submit.home / "output").write_text("error: the gate took longer than 90 seconds\n")
+    spark_submit.will("prints=output exit=124")
     gate_there.fails("GateTimeoutError", "took longer than 90 seconds; increase", timeout=90)
 
 

@@ -86,8 +86,9 @@ class SummaryTask(FakeTask):
 @pytest.fixture
 def ended(operators: ModuleType, tmp_path: Path) -> Callable[..., None]:
     """Ends a task of the gate with reports, as its callback sees it."""
-    from dqx_airflow.operators.outcome import combined_report, summaries_of_parts, summary
+    from dqx_airflow.operators.outcome import combined_report
     from dqx_airflow.operators.results_location import ResultsLocation
+    from dqx_airflow.operators.summary import summaries_of_parts, summary
     from dqx_airflow.operators.webhooks import sender
 
     def end(*reports: GateReport) -> None:
@@ -170,12 +171,12 @@ def test_an_event_says_what_changed_about_the_incident_of_a_slice(
     for task in tasks:
         ended(*(task if isinstance(task, tuple) else (task,)))
     events = events_of(hook)
-    told = [
+    sent = [
         f"{event['type'].removeprefix('incident.')} {data['date'][-2:]} {data['action']}"
         for event in events
         for data in [event["data"]]
     ]
-    assert told == expected
+    assert sent == expected
     incidents = {
         event["data"]["incident"] for event in events if event["data"]["date"].endswith("13")
     }
@@ -426,25 +427,25 @@ def test_a_question_tells_only_if_it_is_shown(
         def send(self, msg: Any) -> Any:
             return SimpleNamespace(body=msg.body if is_shown else "that of the first try")
 
-    told: list[object] = []
+    calls: list[object] = []
     task: Any = SummaryTask()
     task.id = UUID(int=1)
     monkeypatch.setattr(task_runner, "SUPERVISOR_COMMS", Comms(), raising=False)
     parked = pytest.raises(BaseException)  # noqa: PT011, another one in each version of Airflow
     with parked if is_shown else contextlib.nullcontext():
-        ask([report_of(1, "a")], {"ti": task}, timeout=None, default="keep", before=told.append)
-    assert len(told) == is_shown
+        ask([report_of(1, "a")], {"ti": task}, timeout=None, default="keep", before=calls.append)
+    assert len(calls) == is_shown
 
 
 def test_a_try_that_a_policy_repeats_tells_too(operators: ModuleType) -> None:
     from dqx_airflow.operators.webhooks import send_after
 
-    task, told = SimpleNamespace(on_failure_callback=[print]), list[object]()
+    task, calls = SimpleNamespace(on_failure_callback=[print]), list[object]()
     for end in ("success", "retry", "skipped"):
         setattr(task, f"on_{end}_callback", None)
-    send_after(task, told.append)
-    assert task.on_retry_callback == [told.append]
-    assert task.on_failure_callback == [print, told.append]
+    send_after(task, calls.append)
+    assert task.on_retry_callback == [calls.append]
+    assert task.on_failure_callback == [print, calls.append]
 
 
 def recipes() -> dict[str, dict[str, Any]]:

@@ -80,7 +80,7 @@ def api(
 
 @pytest.fixture
 def driver(api: ApiServer) -> Any:
-    from dqx_airflow.operators.trigger import KubernetesPod
+    from dqx_airflow.operators.drivers import KubernetesPod
 
     return KubernetesPod(f"lake:{POD}", "kubernetes")
 
@@ -97,7 +97,7 @@ def test_a_pod_is_followed_to_its_end(driver: Any, api: ApiServer) -> None:
 
 @pytest.mark.parametrize("phase", ["Unknown", None])
 def test_a_pod_without_a_phase_is_unknown(driver: Any, api: ApiServer, phase: str | None) -> None:
-    from dqx_airflow.operators.trigger import DriverUnknownError
+    from dqx_airflow.operators.submitters import DriverUnknownError
 
     api.phases = [phase]
     with pytest.raises(DriverUnknownError):

@@ -143,7 +143,7 @@ def test_gates_of_other_dags_are_hidden(get: Get, scene: Scene) -> None:
 
 
 @pytest.mark.parametrize(
-    ("lines", "said"),
+    ("lines", "logged"),
     [
         ("", None),
         ("[]\n", "no event in line 1"),
@@ -155,7 +155,7 @@ def test_gates_of_other_dags_are_hidden(get: Get, scene: Scene) -> None:
 )
 def test_what_is_no_event_is_left_out_and_logged(
     get: Get, scene: Scene, events: Path, caplog: pytest.LogCaptureFixture, lines: str,
-    said: str | None,
+    logged: str | None,
 ) -> None:  # fmt: skip
     scene.dag()
     (events / "wrong.jsonl").write_text(lines)
@@ -163,8 +163,8 @@ def test_what_is_no_event_is_left_out_and_logged(
     with caplog.at_level(logging.WARNING):
         page = get("coverage").text
     assert "s3://lake/a" in page
-    assert ("Some events are left out" in page) is (said is not None)
-    assert (said or "") in caplog.text
+    assert ("Some events are left out" in page) is (logged is not None)
+    assert (logged or "") in caplog.text
     assert str(events) not in page
 
 

@@ -128,7 +128,7 @@ def test_a_query_is_a_dataset_of_its_gate_alone(get: Get, scene: Scene) -> None:
 
 
 def test_summaries_of_older_versions_have_no_location(get: Get, scene: Scene) -> None:
-    from dqx_airflow.operators.outcome import summary
+    from dqx_airflow.operators.summary import summary
 
     report = report_of()
     old = {name: value for name, value in summary(report).items() if name != "places"}

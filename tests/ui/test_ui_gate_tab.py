@@ -172,7 +172,7 @@ def test_without_the_store_the_tab_uses_the_task_summary(
 def test_the_tab_of_a_gate_with_another_store_has_the_command_for_that_one(
     tab: Get, scene: Scene
 ) -> None:
-    from dqx_airflow.operators.outcome import summary
+    from dqx_airflow.operators.summary import summary
 
     scene.task(pushed={**summary(report_of()), "results_root": "s3://other/lake $(x)"})
     page = Html(tab().text)

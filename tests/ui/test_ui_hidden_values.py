@@ -24,8 +24,10 @@ def test_no_masked_value_is_seen_in_airflow(
 ) -> None:
     from dqx_airflow.engine.job import run_gates
     from dqx_airflow.engine.session.spark_session import without_log
+    from dqx_airflow.operators.gate_assets import asset_extra
     from dqx_airflow.operators.notices import gate_notice
-    from dqx_airflow.operators.outcome import asset_extra, end_task, summary
+    from dqx_airflow.operators.outcome import end_task
+    from dqx_airflow.operators.summary import summary
 
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com")
     datasets = masked_datasets(tmp_path)

@@ -52,7 +52,7 @@ def test_one_click_labels_a_failure_with_author_time_and_an_entry_in_the_audit_l
     from airflow.models.log import Log
     from sqlalchemy import select
 
-    answer = post("label", **form, said="false_alarm", reason="holiday")
+    answer = post("label", **form, ground_truth="false_alarm", reason="holiday")
     assert answer.status_code == 303
     assert answer.headers["location"].startswith("gate?dag_id=lake&run_id=scheduled__2024-03-20")
     (label,) = labels(scene)
@@ -77,7 +77,7 @@ def test_a_second_click_stores_nothing_and_another_label_is_added(
     post: Get, scene: Scene, form: Fields
 ) -> None:
     for choice in ("real", "real", "false_alarm"):
-        assert post("label", **form, said=choice).status_code == 303
+        assert post("label", **form, ground_truth=choice).status_code == 303
     assert [label.ground_truth for label in labels(scene)] == [True, False]
 
 
@@ -99,7 +99,7 @@ NOT_OURS = {
 def test_no_request_from_elsewhere_changes_anything(
     post: Get, scene: Scene, form: Fields, headers: Fields
 ) -> None:
-    answer = post("label", **form, said="real", headers=headers)
+    answer = post("label", **form, ground_truth="real", headers=headers)
     assert answer.status_code == 403
     assert "does not come from a page of this Airflow" in answer.text
     assert (labels(scene), logged(scene)) == ((), [])
@@ -119,16 +119,16 @@ OURS = {
 def test_requests_of_our_own_pages_are_accepted(
     post: Get, scene: Scene, form: Fields, headers: Fields
 ) -> None:
-    assert post("label", **form, said="real", headers=headers).status_code == 303
+    assert post("label", **form, ground_truth="real", headers=headers).status_code == 303
 
 
 def test_the_configured_address_of_the_server_is_its_own(
     post: Get, form: Fields, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sent = {"Origin": "https://flow.example"}
-    assert post("label", **form, said="real", headers=sent).status_code == 403
+    assert post("label", **form, ground_truth="real", headers=sent).status_code == 403
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://flow.example/airflow")
-    assert post("label", **form, said="real", headers=sent).status_code == 303
+    assert post("label", **form, ground_truth="real", headers=sent).status_code == 303
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_the_configured_address_of_the_server_is_its_own(
 def test_no_request_without_our_token_changes_anything(
     post: Get, scene: Scene, form: Fields, token: str
 ) -> None:
-    answer = post("label", **{**form, "token": token}, said="real")
+    answer = post("label", **{**form, "token": token}, ground_truth="real")
     assert answer.status_code == 403
     assert (labels(scene), logged(scene)) == ((), [])
 
@@ -155,7 +155,7 @@ def test_a_token_is_of_one_user_and_of_one_purpose(
     (of_ben,) = _forms(get("gate", "ben", **where).text)
     of_another_form = URLSafeTimedSerializer(signing_key()).dumps("eve")
     for token in (of_ben["token"], of_another_form):
-        assert post("label", **{**form, "token": token}, said="real").status_code == 403
+        assert post("label", **{**form, "token": token}, ground_truth="real").status_code == 403
     assert labels(scene) == ()
 
 
@@ -166,7 +166,7 @@ def test_a_token_of_yesterday_has_expired(
     from dqx_airflow.ui import responses
 
     monkeypatch.setattr(responses, "_VALID_S", -1)
-    answer = post("label", **form, said="real")
+    answer = post("label", **form, ground_truth="real")
     assert answer.status_code == 403
     assert "Reload it" in answer.text
 
@@ -182,7 +182,7 @@ def test_a_reader_of_the_dag_has_no_buttons_and_is_refused(
         def get_id(self) -> str:
             return "ada"
 
-    answer = post("label", "ada", **{**form, "token": form_token(Ada())}, said="real")
+    answer = post("label", "ada", **{**form, "token": form_token(Ada())}, ground_truth="real")
     assert answer.status_code == 403
     assert "permission to edit this DAG" in answer.text
     assert (labels(scene), logged(scene)) == ((), [])
@@ -195,21 +195,21 @@ def test_a_hidden_report_looks_like_a_missing_one(
     scene.ran(report_of(2, dag_id="pond"), dag_id="pond", number=2)
     where = {"dag_id": "pond", "run_id": "scheduled__2024-03-20", "task_id": "gate"}
     (own,) = _forms(get("gate", "ben", **where).text)
-    there = post("label", "ben", **{**form, "token": own["token"]}, said="real")
-    nowhere = post("label", "ben", **{**own, "report": "0" * 36}, said="real")
+    there = post("label", "ben", **{**form, "token": own["token"]}, ground_truth="real")
+    nowhere = post("label", "ben", **{**own, "report": "0" * 36}, ground_truth="real")
     assert there.status_code == nowhere.status_code == 404
     assert there.text == nowhere.text
     assert labels(scene) == ()
 
 
 def test_labelling_requires_signing_in(post: Get, scene: Scene, form: Fields) -> None:
-    assert post("label", None, **form, said="real").status_code == 401
+    assert post("label", None, **form, ground_truth="real").status_code == 401
     assert labels(scene) == ()
 
 
 BAD_FORMS = {
     "no word on what it is": (400, b"token={token}&report={report}"),
-    "a field twice": (400, b"token={token}&token={token}&said=real"),
+    "a field twice": (400, b"token={token}&token={token}&ground_truth=real"),
     "not readable": (400, b"token=%ff"),
     "too large": (413, b"token=" + b"a" * 20_000),
     "too many fields": (400, b"&".join(b"a%d=1" % number for number in range(30))),
@@ -229,7 +229,7 @@ def test_a_foreign_form_is_refused(
 
 @pytest.mark.parametrize("kind", ["text/plain", "application/json", "multipart/form-data", ""])
 def test_other_content_types_are_refused(post: Get, scene: Scene, form: Fields, kind: str) -> None:
-    content = f"token={form['token']}&report={form['report']}&said=real".encode()
+    content = f"token={form['token']}&report={form['report']}&ground_truth=real".encode()
     sent = {"Origin": HERE, "Content-Type": kind}
     assert post("label", content=content, headers=sent).status_code == 415
     assert labels(scene) == ()
@@ -239,13 +239,13 @@ def test_only_a_failure_that_counts_can_be_labelled(
     post: Get, tab: Get, scene: Scene, form: Fields
 ) -> None:
     passed = {**form, "check": "implicit", "name": "orders.not_empty"}
-    assert post("label", **passed, said="real").status_code == 404
-    assert post("label", **{**form, "name": "x' OR 1=1"}, said="real").status_code == 404
+    assert post("label", **passed, ground_truth="real").status_code == 404
+    assert post("label", **{**form, "name": "x' OR 1=1"}, ground_truth="real").status_code == 404
     later = report_of(
         5, verdicts=(NULLS, NOT_EMPTY), outcome=Outcome.PASSED, started_at=_later(), attempt="x"
     )
     scene.store(later)
-    assert post("label", **form, said="real").status_code == 404
+    assert post("label", **form, ground_truth="real").status_code == 404
     assert labels(scene) == ()
 
 
@@ -255,9 +255,9 @@ def _later() -> datetime:
 
 def test_redirects_stay_on_this_site(post: Get, form: Fields) -> None:
     sent = {**form, "back": "//evil.example", "dag": "//evil.example"}
-    place = post("label", **sent, said="real").headers["location"]
+    place = post("label", **sent, ground_truth="real").headers["location"]
     assert place.startswith("gate?")
-    place = post("label", **{**sent, "back": "alerts"}, said="real").headers["location"]
+    place = post("label", **{**sent, "back": "alerts"}, ground_truth="real").headers["location"]
     assert place == "alerts?dag=%2F%2Fevil.example"
 
 
@@ -288,7 +288,7 @@ def test_an_unstored_label_is_reported(
         raise StoreError("no space")
 
     monkeypatch.setattr(alerts_page, "write_labels", fails)
-    answer = post("label", **form, said="real")
+    answer = post("label", **form, ground_truth="real")
     assert answer.status_code == 503
     assert "Not stored" in answer.text
 
@@ -329,7 +329,7 @@ def test_a_labelled_alert_leaves_the_list_and_the_count(get: Get, post: Get, sce
     scene.days("bbb")
     assert "3 unlabelled alerts" in Html(get("board", "ada").text).text
     newest, *_ = Html(get("alerts", "eve", dag="lake").text).forms
-    answer = post("label", **newest, said="real")
+    answer = post("label", **newest, ground_truth="real")
     assert answer.headers["location"] == "alerts?dag=lake"
     assert labels(scene)[0].date == DAY
     assert "2 unlabelled alerts" in Html(get("board", "ada").text).text
@@ -392,7 +392,7 @@ def test_an_instance_of_a_mapped_gate_has_alerts_labels_and_a_history_of_its_own
     assert "instance zurich · check Completeness · 2 without a label" in page.text
     assert len(page.all("svg")) == 2
     (fields,) = _forms(tab("eve", map_index="1").text)
-    answer = post("label", **fields, said="false_alarm")
+    answer = post("label", **fields, ground_truth="false_alarm")
     assert "map_index=1" in answer.headers["location"]
     (label,) = labels(scene)
     assert (label.date, label.map_index) == (DAY, 1)

@@ -179,7 +179,7 @@ class Scene:
     ) -> GateReport:
         """A gate that went by these texts came to its end with this report, as the operator leaves
         it."""
-        from dqx_airflow.operators.outcome import summary
+        from dqx_airflow.operators.summary import summary
 
         ended = "success" if report.outcome in (Outcome.PASSED, Outcome.WARNED) else "failed"
         attempt_id = self.task(

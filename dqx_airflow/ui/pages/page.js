@@ -92,13 +92,13 @@
       // In a frame of another site: the browser decides.
     }
   });
-  const say = (event) => {
-    const mark = event.target.closest?.("[data-says]");
-    const line = mark?.closest("figure")?.querySelector(".says");
-    if (line) line.textContent = mark.dataset.says;
+  const showReading = (event) => {
+    const mark = event.target.closest?.("[data-reading]");
+    const line = mark?.closest("figure")?.querySelector(".reading");
+    if (line) line.textContent = mark.dataset.reading;
   };
-  document.addEventListener("mouseover", say);
-  document.addEventListener("focusin", say);
+  document.addEventListener("mouseover", showReading);
+  document.addEventListener("focusin", showReading);
   document.addEventListener("change", (event) => {
     event.target.closest?.("form.filters")?.requestSubmit();
   });
