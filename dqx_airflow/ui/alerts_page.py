@@ -26,9 +26,9 @@ from dqx_airflow.results.query import equals
 from dqx_airflow.results.schema import RUNS
 from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.api import PageRouter
+from dqx_airflow.ui.assertion_view import SPARK_HEIGHT, SPARK_WIDTH
 from dqx_airflow.ui.board_page import gate_rows, recent_attempts
 from dqx_airflow.ui.chart import Chart, chart_of, past_of
-from dqx_airflow.ui.gate_page import SPARK_HEIGHT, SPARK_WIDTH
 from dqx_airflow.ui.report_view import reading_of
 from dqx_airflow.ui.store import Answer
 from dqx_airflow.values import Verdict

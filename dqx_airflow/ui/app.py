@@ -6,7 +6,6 @@ import logging
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from importlib import import_module
-from pathlib import Path
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
@@ -14,6 +13,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from dqx_airflow.ui.airflow import SIGNED_IN
 from dqx_airflow.ui.api import PREFIX, description_of, in_form_of
 from dqx_airflow.ui.responses import HEADERS, ICON, Notice, Refused
+from dqx_airflow.ui.site import MODULES
 
 log = logging.getLogger(__name__)
 
@@ -22,9 +22,8 @@ app = FastAPI(
     title="dqx-airflow", dependencies=[SIGNED_IN], docs_url=None, redoc_url=None, openapi_url=None
 )
 
-# A page is a module with its routes, and a template.
-for page in sorted(Path(__file__).parent.glob("*_page.py")):
-    app.include_router(import_module(f"dqx_airflow.ui.{page.stem}").router)
+for module in MODULES:
+    app.include_router(import_module(f"dqx_airflow.ui.{module}").router)
 
 _Next = Callable[[Request], Awaitable[Response]]
 

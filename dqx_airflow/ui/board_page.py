@@ -17,8 +17,8 @@ from dqx_airflow.results.query import RunsWanted, StoredResults
 from dqx_airflow.ui import report_view
 from dqx_airflow.ui.airflow import DEPTH, GateDag, SessionDep, TaskRun, TasksDep, recent_runs
 from dqx_airflow.ui.api import PageRouter
-from dqx_airflow.ui.incident_page import open_of
 from dqx_airflow.ui.responses import Filters, Page, PageNumber, Paging, store_client
+from dqx_airflow.ui.slices_page import open_of
 from dqx_airflow.ui.store import StoreClient
 from dqx_airflow.values import EnforcedContract, GateReport, Status, Verdict
 

@@ -17,9 +17,9 @@ from dqx_airflow.lineage.names import trimmed_location
 from dqx_airflow.ui import board_page, report_view, responses
 from dqx_airflow.ui.airflow import SessionDep, TaskRun, TasksDep, instance_of, recent_runs
 from dqx_airflow.ui.api import PageRouter
+from dqx_airflow.ui.assertion_view import WIDE_HEIGHT, WIDE_WIDTH, histories
 from dqx_airflow.ui.board_page import STATES_WORST_FIRST, GateRow, counts_line, gate_rows
 from dqx_airflow.ui.chart import Chart, PastValue, chart_of
-from dqx_airflow.ui.gate_page import WIDE_HEIGHT, WIDE_WIDTH, histories
 from dqx_airflow.ui.report_view import list_of, mapping_of
 from dqx_airflow.ui.responses import Filters, PageNumber, Paging, report_address
 from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Status, Verdict

@@ -1,13 +1,12 @@
 """The page of an incident: the slices that are blocked, their faults, the waiting tasks, the notes
-of people; and the form for notes, for closing, and for clearing the tasks. The page of open slices:
-every date that is still blocked, and the button that clears them."""
+of people; and the forms for notes, waivers, acceptances, and for clearing the tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timezone
-from functools import cache, partial
+from functools import partial
 from http import HTTPStatus
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4, uuid5
@@ -24,17 +23,15 @@ from dqx_airflow.results.incidents import (
     COMMENT,
     Changes,
     Incident,
-    LackingRows,
     changes_before,
-    lacking_rows,
-    open_slices,
 )
 from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.schema import RunRow
 from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.api import PageRouter
+from dqx_airflow.ui.clearing import clear_tasks, require_clearable
 from dqx_airflow.ui.report_view import ReportView, failing_total, view_of_report
-from dqx_airflow.ui.responses import Form, Page, Refused, form_token
+from dqx_airflow.ui.responses import Page, form_token
 from dqx_airflow.ui.store import Answer, StoreClient
 from dqx_airflow.values import EnforcedContract, GateReport, Status, Verdict
 from dqx_airflow.values.report import LONGEST_WAIVER, Waiver
@@ -196,75 +193,127 @@ def _task_of(row: Mapping[str, str], tasks: Mapping[str, airflow.TaskRef]) -> st
     return f"{ref.dag_id}.{ref.task_id}" if ref else row["gate"].partition("/")[0]
 
 
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """The stored context of incidents: their last reports, the rows that targets lack, the changes
+    before them, and the waivers of their gates."""
+
+    reports: Answer[GateReport]
+    lacking: Answer[tuple[str, tuple[records.LackingRows, ...]]]
+    changes: Answer[tuple[str, Changes]]
+    waivers: Answer[Waiver]
+
+    @classmethod
+    def of(cls, client: StoreClient, group: Sequence[Incident], gates: set[str]) -> _Context:
+        """Queries the store about incidents, newest first."""
+        attempts = {run.attempt.id for one in group for run in one.last_of_each}
+        return cls(
+            changes=client.ask(lambda store: changes_before(store, group[-1])),
+            reports=client.ask(lambda store: store.reports_of(attempts)),
+            lacking=client.ask(lambda store: tuple(records.lacking_rows(store, group).items())),
+            waivers=client.ask(lambda store: decisions.waivers_of(store, gates)),
+        )
+
+    @property
+    def problem(self) -> str | None:
+        """The reason why the page is incomplete."""
+        return self.reports.problem or self.changes.problem or self.lacking.problem
+
+
 def _page(
     visitor: airflow.Visitor, client: StoreClient, found: _Found, task: airflow.TaskRef
 ) -> Page[IncidentPage]:
     """The page of one of the incidents of a task."""
-    session, group = visitor.session, found.group
-    newest, oldest = group[0], group[-1]
-    last, bad = newest.last.run_key, {run.run_key.gate for one in group for run in one.runs}
-    changes = client.ask(lambda store: changes_before(store, oldest))
-    attempts = {run.attempt.id for one in group for run in one.last_of_each}
-    answer = client.ask(lambda store: store.reports_of(attempts))
-    lacking = client.ask(lambda store: tuple(records.lacking_rows(store, group).items()))
-    own_ids = {run.run_id for one in group for run in one.last_of_each}
-    waivers = client.ask(lambda store: decisions.waivers_of(store, bad))
-    newest_reports = [report for report in answer.found if report.run_id in own_ids]
-    now = datetime.now(timezone.utc)
-    reports = {report.run_id: report for report in answer.found}
-    after = sorted(airflow.graph_of_dag(session, task.dag_id).after(task.task_id))
-    states = airflow.states_of(session, task.dag_id, last.dag_run_id, after)
-    waiting = [
-        (airflow.TaskRef(task.dag_id, last.dag_run_id, waiting_id, -1), states[waiting_id])
-        for waiting_id in after
-        if waiting_id in states
-    ]
-    views = [
-        view_of_report(reports[run.run_id]) for run in newest.last_of_each if run.run_id in reports
-    ]
-    # A note on several slices is shown once.
-    notes = {(note.at, note.author, note.kind): note for one in group for note in one.notes}
+    group = found.group
+    gates = {run.run_key.gate for one in group for run in one.runs}
+    last_runs = {run.run_id for one in group for run in one.last_of_each}
+    context = _Context.of(client, group, gates)
+    reports = {report.run_id: report for report in context.reports.found}
     faults = faults_of(group, reports)
-    active = [one for one in waivers.found if one.is_active(now)]
-    page = IncidentPage(
-        task=task,
-        gate=next(iter(bad)) if len(bad) == 1 else f"{task.dag_id}.{task.task_id}",
-        group=group,
-        runs=len({(run.run_key.date, run.attempt.id) for one in group for run in one.runs}),
-        others=[other for other in found.incidents if other not in group][:_MOST_LISTED],
-        lacking=dict(lacking.found),
-        last=views,
-        contract=next((view.contract for view in views if view.contract), None),
-        faults=faults[:_MOST_FAULTS],
-        more_faults=len(faults[_MOST_FAULTS:]),
-        changes=changes.found,
-        waiting=waiting,
-        assets=airflow.assets_of(session, task.dag_id, [task.task_id, *after]),
-        owners=airflow.owners_of(session, task.dag_id),
-        waivers=active,
-        notes=[notes[key] for key in sorted(notes)][-_MOST_NOTES:],
-        problem=found.problem or answer.problem or changes.problem or lacking.problem,
-    )
+    now = datetime.now(timezone.utc)
+    waivers = [waiver for waiver in context.waivers.found if waiver.is_active(now)]
+    last_reports = [report for report in context.reports.found if report.run_id in last_runs]
     edits = visitor.may_edit(task.dag_id)
     return Page(
         "incident.html",
-        page,
-        has_suites=len(bad) > 1,
-        waivable={
-            (fault.run.run_key.gate, fault.verdict.check, fault.verdict.name): fault
-            for fault in faults
-            if fault.verdict.status is Status.FAILED and not fault.verdict.is_protected
-        },
-        waived={(one.check, one.name): one for one in active},
+        _incident_page(visitor.session, found, task, context, faults, waivers),
+        has_suites=len(gates) > 1,
+        waivable=_waivable(faults),
+        waived={(waiver.check, waiver.name): waiver for waiver in waivers},
         latest=now.date() + LONGEST_WAIVER,
-        shown=" ".join(sorted(own_ids)),
-        acceptable=not all(map(decisions.why_not_acceptable, newest_reports)),
+        shown=" ".join(sorted(last_runs)),
+        acceptable=not all(map(decisions.why_not_acceptable, last_reports)),
         edits=edits,
         clears=visitor.may_clear(task.dag_id),
         read_only=client.read_only() if edits else None,
         token=form_token(visitor.user),
         note_id=uuid4(),
     )
+
+
+def _incident_page(
+    session: Any,
+    found: _Found,
+    task: airflow.TaskRef,
+    context: _Context,
+    faults: Sequence[Fault],
+    waivers: list[Waiver],
+) -> IncidentPage:
+    group = found.group
+    newest = group[0]
+    gates = {run.run_key.gate for one in group for run in one.runs}
+    reports = {report.run_id: report for report in context.reports.found}
+    views = [
+        view_of_report(reports[run.run_id]) for run in newest.last_of_each if run.run_id in reports
+    ]
+    contracts = [view.contract for view in views if view.contract is not None]
+    after = sorted(airflow.graph_of_dag(session, task.dag_id).after(task.task_id))
+    return IncidentPage(
+        task=task,
+        gate=gates.pop() if len(gates) == 1 else f"{task.dag_id}.{task.task_id}",
+        group=group,
+        runs=len({(run.run_key.date, run.attempt.id) for one in group for run in one.runs}),
+        others=[other for other in found.incidents if other not in group][:_MOST_LISTED],
+        lacking=dict(context.lacking.found),
+        last=views,
+        contract=contracts[0] if contracts else None,
+        faults=tuple(faults[:_MOST_FAULTS]),
+        more_faults=len(faults[_MOST_FAULTS:]),
+        changes=context.changes.found,
+        waiting=_waiting(session, task, newest.last.run_key.dag_run_id, after),
+        assets=airflow.assets_of(session, task.dag_id, [task.task_id, *after]),
+        owners=airflow.owners_of(session, task.dag_id),
+        waivers=waivers,
+        notes=_notes_of(group),
+        problem=found.problem or context.problem,
+    )
+
+
+def _waiting(
+    session: Any, task: airflow.TaskRef, run_id: str, after: Sequence[str]
+) -> list[tuple[airflow.TaskRef, str]]:
+    """The next tasks of a run that Airflow knows, with their states."""
+    states = airflow.states_of(session, task.dag_id, run_id, after)
+    return [
+        (airflow.TaskRef(task.dag_id, run_id, waiting_id, -1), states[waiting_id])
+        for waiting_id in after
+        if waiting_id in states
+    ]
+
+
+def _notes_of(group: Sequence[Incident]) -> list[records.IncidentNote]:
+    """The notes on incidents, oldest first; a note on several slices once."""
+    notes = {(note.at, note.author, note.kind): note for one in group for note in one.notes}
+    return [notes[key] for key in sorted(notes)][-_MOST_NOTES:]
+
+
+def _waivable(faults: Iterable[Fault]) -> dict[tuple[str, str, str], Fault]:
+    """The faults that a person may waive, by gate, check and assertion."""
+    return {
+        (fault.run.run_key.gate, fault.verdict.check, fault.verdict.name): fault
+        for fault in faults
+        if fault.verdict.status is Status.FAILED and not fault.verdict.is_protected
+    }
 
 
 @router.post("/incident")
@@ -279,9 +328,36 @@ def change(visitor: airflow.VisitorDep, form: responses.Form) -> Response:
         noun = "comment" if kind == COMMENT else "reason"
         raise responses.Refused(HTTPStatus.BAD_REQUEST, f"The {noun} is empty.")
     task, on, found = _of_form(visitor, form)
+    about = _incidents_in_form(form, found)
+    back = _address_of(task, about[0].date, about[0].id)
+    if kind == _CLEAR:
+        return clear_tasks(visitor, about, back)
+    if kind == ACCEPTED:
+        _require_judged_as_shown(form, about)
+        return _accept(visitor, about, text, back)
+    notes = _notes_in_form(form, about, kind, visitor.name, text)
+    facts: dict[str, Any] = {
+        "gate": notes[0].gate,
+        "date": on,
+        "kind": kind,
+        "text": text,
+        "note": notes[0].id,
+    }
+    if len(about) > 1:
+        facts["dates"] = [one.date for one in about]
+    write = partial(records.write_notes, notes=notes)
+    return responses.recorded_change(visitor, "dqx incident", [task], facts, write, back)
+
+
+def _incidents_in_form(form: Mapping[str, str], found: _Found) -> list[Incident]:
+    """The incidents that a form is about: those of the page, or only one of them.
+
+    :raises Refused: there are none, or the store did not respond.
+    """
     if found.problem and not found.group:
         raise responses.Refused(HTTPStatus.SERVICE_UNAVAILABLE, found.problem)
-    only, judged = form.get("only", ""), form.get("report", "")
+    only = form.get("only", "")
+    judged = form.get("report", "")
     about = [
         one
         for one in found.group
@@ -289,22 +365,30 @@ def change(visitor: airflow.VisitorDep, form: responses.Form) -> Response:
     ]
     if not about:
         raise _GONE
-    shown, last = form.get("shown"), {run.run_id for one in about for run in one.last_of_each}
-    if kind == ACCEPTED and shown is not None and not last <= {*shown.split()}:
+    return about
+
+
+def _require_judged_as_shown(form: Mapping[str, str], about: Sequence[Incident]) -> None:
+    """:raises Refused: the data was judged again after the page was made."""
+    shown = form.get("shown")
+    last = {run.run_id for one in about for run in one.last_of_each}
+    if shown is not None and not last <= {*shown.split()}:
         again = "The data has been judged again: reload the page."
         raise responses.Refused(HTTPStatus.CONFLICT, again)
-    back = _address_of(task, about[0].date, about[0].id)
-    if kind == _CLEAR:
-        return clear_tasks(visitor, about, back)
-    if kind == ACCEPTED:
-        return _accept(visitor, about, text, back)
-    own, now = _note_id(form.get("note", "")), datetime.now(timezone.utc)
-    notes = [
+
+
+def _notes_in_form(
+    form: Mapping[str, str], about: Sequence[Incident], kind: str, author: str, text: str
+) -> list[records.IncidentNote]:
+    """A note for each slice."""
+    own = _note_id(form.get("note", ""))
+    now = datetime.now(timezone.utc)
+    return [
         records.IncidentNote(
             one.last.run_key.gate,
             one.date,
             kind,
-            visitor.name,
+            author,
             text,
             one.map_index,
             one.last.slice,
@@ -314,17 +398,6 @@ def change(visitor: airflow.VisitorDep, form: responses.Form) -> Response:
         )
         for one in about
     ]
-    dates = [one.date for one in about]
-    facts: dict[str, Any] = {
-        "gate": notes[0].gate,
-        "date": on,
-        "kind": kind,
-        "text": text,
-        "note": notes[0].id,
-    }
-    facts |= {"dates": dates} if len(dates) > 1 else {}
-    write = partial(records.write_notes, notes=notes)
-    return responses.recorded_change(visitor, "dqx incident", [task], facts, write, back)
 
 
 def _accept(
@@ -437,126 +510,3 @@ def _note_id(text: str) -> UUID:
         return UUID(text)
     except ValueError as error:
         raise _FOREIGN_FORM from error
-
-
-def clear_tasks(visitor: airflow.Visitor, about: Sequence[Incident], back: str) -> Response:
-    """Clears the gates of open slices in Airflow, oldest data first, each with everything
-    downstream, so that the slices are judged again."""
-    tasks = require_clearable(visitor, about)
-    for task in tasks:
-        visitor.record("dqx clear", task, {"dates": [one.date for one in about]})
-    if not airflow.clear(visitor.session, tasks):
-        return responses.Notice(
-            HTTPStatus.CONFLICT, "Nothing to clear", "All of these tasks are waiting or running."
-        )
-    return responses.back_to(back)
-
-
-def require_clearable(
-    visitor: airflow.Visitor, about: Sequence[Incident]
-) -> tuple[airflow.TaskRef, ...]:
-    """The tasks of incidents, all of which the user may clear.
-
-    :raises Refused: there are none, or the user may not.
-    """
-    tasks = tasks_of(visitor.session, about)
-    if not tasks:
-        gone = "Airflow no longer knows these runs: trigger the DAG for the dates."
-        raise Refused(HTTPStatus.NOT_FOUND, gone)
-    for dag_id in {task.dag_id for task in tasks}:
-        if not visitor.may_clear(dag_id):
-            raise Refused(HTTPStatus.FORBIDDEN, f"You may not clear tasks of DAG {dag_id}.")
-    return tasks
-
-
-def tasks_of(session: Any, incidents: Sequence[Incident]) -> tuple[airflow.TaskRef, ...]:
-    """The task instances of incidents that Airflow still knows, oldest data first, each once."""
-    known = airflow.tasks_of(session, {one.last.attempt.id for one in incidents})
-    ordered = sorted(incidents, key=lambda one: (one.date, one.map_index))
-    refs = (known.get(one.last.attempt.id) for one in ordered)
-    return tuple(dict.fromkeys(ref for ref in refs if ref is not None))
-
-
-@dataclass(frozen=True, slots=True)
-class OpenSlice:
-    """An open slice on the page of all of them, with its task if Airflow still knows it."""
-
-    incident: Incident
-    dag_id: str
-    task_id: str
-    task: airflow.TaskRef | None
-    lacking: tuple[LackingRows, ...] = ()
-
-
-def open_of(
-    session: Any, client: StoreClient, tasks: airflow.GateTasks
-) -> tuple[tuple[OpenSlice, ...], str | None]:
-    """The open slices of the gates that a user may read, oldest data first; and the problem if the
-    store does not respond."""
-    answer: Answer[Incident] = client.ask(open_slices)
-    known = airflow.tasks_of(session, {one.last.attempt.id for one in answer.found})
-    readable = {f"{dag_id}.{task_id}": (dag_id, task_id) for dag_id, task_id in tasks.tasks}
-    found = []
-    for one in answer.found:
-        ref = known.get(one.last.attempt.id)
-        gate = one.last.run_key.gate
-        place = (ref.dag_id, ref.task_id) if ref else readable.get(gate.partition("/")[0])
-        if place in tasks.tasks:
-            found.append(OpenSlice(one, *place, ref))
-    return tuple(found), answer.problem
-
-
-_MOST_SLICES = 500
-
-
-class SlicesPage(NamedTuple):
-    """The oldest open slices, and how many there are."""
-
-    rows: list[OpenSlice]
-    total: int
-    more: int
-    problem: str | None
-
-
-@router.get("/slices")
-def slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep) -> Page[SlicesPage]:
-    """Every date that is still blocked in the gates that the user may read, oldest first."""
-    client = responses.store_client()
-    found, problem = open_of(visitor.session, client, tasks)
-    visitor.session.close()
-    shown = found[:_MOST_SLICES]
-    lacking = client.ask(
-        lambda store: tuple(lacking_rows(store, [one.incident for one in shown]).items())
-    )
-    missing = dict(lacking.found)
-    rows = [replace(one, lacking=missing.get(one.incident.id, ())) for one in shown]
-    gates: dict[tuple[str, str], list[OpenSlice]] = {}
-    for one in rows:
-        gates.setdefault((one.dag_id, one.task_id), []).append(one)
-    clears = {dag_id for dag_id, _ in gates if visitor.may_clear(dag_id)}
-    more = len(found) - len(shown)
-    return Page(
-        "slices.html",
-        SlicesPage(rows, len(found), more, problem or lacking.problem),
-        gates=gates,
-        clears=clears,
-        can_clear=sum(one.task is not None and one.dag_id in clears for one in rows),
-        token=form_token(visitor.user),
-    )
-
-
-@router.post("/slices")
-def clear_slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep, form: Form) -> Response:
-    """Clears all open slices that the user may clear, or those of one gate, oldest data first."""
-    found, problem = open_of(visitor.session, responses.store_client(), tasks)
-    wanted = form.get("dag_id", ""), form.get("task_id", "")
-    about = [one for one in found if wanted in (("", ""), (one.dag_id, one.task_id))]
-    if problem is not None:
-        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, problem)
-    if not about:
-        raise Refused(HTTPStatus.NOT_FOUND, "No open slice of a gate that you may read.")
-    may_clear = cache(visitor.may_clear)
-    allowed = [one.incident for one in about if may_clear(one.dag_id)]
-    if not allowed:
-        raise Refused(HTTPStatus.FORBIDDEN, "You may not clear tasks of these DAGs.")
-    return clear_tasks(visitor, allowed, responses.address("slices"))

@@ -33,6 +33,7 @@ from dqx_airflow.diagnostics.renderers import without_controls
 from dqx_airflow.diagnostics.verdicts import format_duration, format_value
 from dqx_airflow.ui import airflow, report_view
 from dqx_airflow.ui.airflow import GetUserDep, TaskRef, TaskRun, known_results
+from dqx_airflow.ui.site import MENU
 from dqx_airflow.ui.store import StoreClient, client_of
 from dqx_airflow.values import RunKey
 
@@ -193,7 +194,7 @@ HEADERS = {
 
 def render(template: str, **values: Any) -> str:
     """The HTML of a page, such as `board.html`."""
-    return _environment().get_template(template).render(**values)
+    return _environment().get_template(template).render(template=template, **values)
 
 
 def without_invisible(text: str) -> str:
@@ -225,6 +226,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals |= {function.__name__: function for function in _CALLED_BY_PAGES}
+    environment.globals["menu"] = MENU
     environment.globals["style"] = Markup(STYLE)  # noqa: S704 (our own file)
     environment.globals["script"] = Markup(SCRIPT)  # noqa: S704 (our own file)
     environment.tests["web_address"] = _is_web_address

@@ -47,10 +47,12 @@ PAGES = (
 
 @pytest.mark.usefixtures("api_server")  # the app asks the Airflow that is configured by then
 def test_every_page_is_in_the_list() -> None:
-    from dqx_airflow.ui.app import app
+    from dqx_airflow.ui import site
 
-    routes = {route.path.strip("/") for route in app.routes if "GET" in route.methods}
-    assert routes == {page.partition("?")[0] for page in PAGES[:-1]}
+    addresses = {page.partition("?")[0] for page in PAGES[:-1]}
+    files = {"rows.csv", "icon.svg", "api/v1/openapi.json"}
+    of_pages = {f"{prefix}{page.address}" for page in site.PAGES for prefix in ("", "api/v1/")}
+    assert addresses == of_pages | files
 
 
 @pytest.mark.parametrize("page", PAGES[:-1])

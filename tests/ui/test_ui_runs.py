@@ -73,10 +73,9 @@ def test_the_list_of_runs_has_filters(get: Get, scene: Scene) -> None:
 def test_the_list_of_runs_has_pages_that_keep_the_filters(
     get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dqx_airflow.ui import gate_page
+    from dqx_airflow.ui import runs_page
 
-    for page_module in (gate_page, gate_page):
-        monkeypatch.setattr(page_module, "RUNS_OF_A_PAGE", 5)
+    monkeypatch.setattr(runs_page, "RUNS_OF_A_PAGE", 5)
     scene.days("p")
     for number in range(12):
         scene.store(report_of(100 + number, on=DAY - timedelta(days=number + 1)))

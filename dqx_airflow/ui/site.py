@@ -1,0 +1,44 @@
+"""All pages: the modules that serve them, and the menu."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class SitePage:
+    """A page, served by the route `/{address}` of a module of this package.
+
+    `label` is its link in the menu of all pages. A page about one thing, such as a gate, has none:
+    other pages link to it.
+    """
+
+    address: str
+    module: str
+    label: str = ""
+
+    @property
+    def template(self) -> str:
+        """The template of a page of the menu."""
+        return f"{self.address}.html"
+
+
+PAGES = (
+    SitePage("board", "board_page", "Gates"),
+    SitePage("slices", "slices_page", "Open slices"),
+    SitePage("datasets", "dataset_page", "Datasets"),
+    SitePage("coverage", "coverage_page", "Coverage"),
+    SitePage("alerts", "alerts_page", "Alerts"),
+    SitePage("review", "review_page", "Review"),
+    SitePage("gate", "gate_page"),
+    SitePage("runs", "runs_page"),
+    SitePage("incident", "incident_page"),
+    SitePage("dataset", "dataset_page"),
+    SitePage("contract", "contract_page"),
+)
+"""The pages, those of the menu in its order."""
+
+MENU = tuple(page for page in PAGES if page.label)
+
+MODULES = tuple(dict.fromkeys(page.module for page in PAGES))
+"""The modules with the routes of pages, each once."""
