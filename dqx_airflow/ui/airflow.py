@@ -36,7 +36,7 @@ from sqlalchemy import and_, func, or_, select, tuple_
 
 from dqx_airflow.operators.results_location import ResultsLocation, results_location_of
 from dqx_airflow.operators.summary import XCOM_KEY
-from dqx_airflow.ui.report_view import Summary, parsed
+from dqx_airflow.ui.summary_view import Summary, parsed
 
 __all__ = ["GetUserDep", "SessionDep"]
 

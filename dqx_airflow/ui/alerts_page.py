@@ -29,8 +29,8 @@ from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.assertion_view import SPARK_HEIGHT, SPARK_WIDTH
 from dqx_airflow.ui.board_page import gate_rows, recent_attempts
 from dqx_airflow.ui.chart import Chart, chart_of, past_of
-from dqx_airflow.ui.report_view import reading_of
 from dqx_airflow.ui.store import Answer
+from dqx_airflow.ui.verdict_text import reading_of
 from dqx_airflow.values import Verdict
 
 MOST_SHOWN = 30

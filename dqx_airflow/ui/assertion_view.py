@@ -9,6 +9,8 @@ from typing import TypeAlias
 from dqx_airflow.diagnostics.verdicts import is_age
 from dqx_airflow.ui import report_view, responses
 from dqx_airflow.ui.chart import Chart, PastValue, chart_of, past_of
+from dqx_airflow.ui.failing_rows import Sample, samples_of
+from dqx_airflow.ui.verdict_text import failing_total, operands_of, reading_of
 from dqx_airflow.values import GateReport, Status, Verdict
 
 SPARK_WIDTH = 168
@@ -30,7 +32,7 @@ class AssertionView:
     lacks: bool
     spark: Chart | None
     wide: Chart | None
-    samples: tuple[report_view.Sample, ...]
+    samples: tuple[Sample, ...]
     failing: str
     operands: tuple[tuple[str, str], ...]
 
@@ -47,7 +49,7 @@ def assertion_view(
 ) -> AssertionView:
     """An assertion of a report with its earlier values, oldest first."""
     past = [value for value, _ in earlier]
-    read = report_view.reading_of(verdict)
+    read = reading_of(verdict)
     is_old = is_age(verdict.expression)
     return AssertionView(
         verdict=verdict,
@@ -56,9 +58,9 @@ def assertion_view(
         lacks=view.lacks(verdict),
         spark=chart_of(verdict.name, past, SPARK_WIDTH, SPARK_HEIGHT, read, is_age=is_old),
         wide=chart_of(verdict.name, past, WIDE_WIDTH, WIDE_HEIGHT, read, is_age=is_old),
-        samples=report_view.samples_of(verdict.failing_rows),
-        failing=report_view.failing_total(verdict, view.datasets),
-        operands=report_view.operands_of(verdict),
+        samples=samples_of(verdict.failing_rows),
+        failing=failing_total(verdict, view.datasets),
+        operands=operands_of(verdict),
     )
 
 

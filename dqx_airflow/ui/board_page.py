@@ -20,6 +20,8 @@ from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.responses import Filters, Page, PageNumber, Paging, store_client
 from dqx_airflow.ui.slices_page import open_of
 from dqx_airflow.ui.store import StoreClient
+from dqx_airflow.ui.summary_view import outcome_of_summary, view_of_summary
+from dqx_airflow.ui.verdict_text import fault_of
 from dqx_airflow.values import EnforcedContract, GateReport, Status, Verdict
 
 NO_REPORT, RUNNING, NOT_RUN = "no report", "running", "not run"
@@ -57,7 +59,7 @@ class Cell:
     @property
     def reports(self) -> tuple[report_view.ReportView, ...]:
         """The reports of all instances."""
-        return tuple(filter(None, (report_view.view_of_summary(run.pushed) for run in self.of)))
+        return tuple(filter(None, (view_of_summary(run.pushed) for run in self.of)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ class GateRow:
     @property
     def worst_line(self) -> str:
         """The worst assertion that did not pass, as in the headline."""
-        return report_view.fault_of(self.worst) if self.worst else ""
+        return fault_of(self.worst) if self.worst else ""
 
     @property
     def counted(self) -> str:
@@ -249,11 +251,11 @@ def _cell(instances: Sequence[TaskRun]) -> Cell:
     states = [_state(instance) for instance in instances]
     worst = min(states, key=_rank)
     run = instances[states.index(worst)]
-    return Cell(worst, run, report_view.view_of_summary(run.pushed), tuple(instances))
+    return Cell(worst, run, view_of_summary(run.pushed), tuple(instances))
 
 
 def _state(run: TaskRun) -> str:
-    outcome = report_view.outcome_of_summary(run.pushed)
+    outcome = outcome_of_summary(run.pushed)
     if outcome is not None:
         return outcome.value
     if run.state in _RUNNING_STATES:

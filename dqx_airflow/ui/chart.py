@@ -12,7 +12,7 @@ from itertools import groupby
 from typing import Any, TypeAlias
 
 from dqx_airflow.diagnostics.verdicts import format_value
-from dqx_airflow.ui.report_view import Reading
+from dqx_airflow.ui.verdict_text import Reading
 from dqx_airflow.values import MetricValue, Status, Verdict
 from dqx_airflow.values.exact import NUMBERS, is_finite_number
 

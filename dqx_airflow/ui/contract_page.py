@@ -16,6 +16,7 @@ from dqx_airflow.ui import report_view, responses
 from dqx_airflow.ui.airflow import DEPTH, SessionDep, TaskRun, TasksDep, instance_of, recent_runs
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.board_page import GateRow, counts_line, gate_rows, past_of_gates
+from dqx_airflow.ui.summary_view import view_of_summary
 from dqx_airflow.values import EnforcedContract, GateReport, Outcome, Verdict
 
 _SHOWN_VERSIONS = 30
@@ -88,7 +89,7 @@ class ContractPage(NamedTuple):
 
 def runs_under(runs: Iterable[TaskRun], contract_id: str) -> list[TaskRun]:
     """The runs of the task instances that recently enforced the contract, in the same order."""
-    viewed = [(run, report_view.view_of_summary(run.pushed)) for run in runs]
+    viewed = [(run, view_of_summary(run.pushed)) for run in runs]
     under = {
         instance_of(run)
         for run, view in viewed

@@ -20,8 +20,15 @@ from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.assertion_view import WIDE_HEIGHT, WIDE_WIDTH, histories
 from dqx_airflow.ui.board_page import STATES_WORST_FIRST, GateRow, counts_line, gate_rows
 from dqx_airflow.ui.chart import Chart, PastValue, chart_of
-from dqx_airflow.ui.report_view import list_of, mapping_of
 from dqx_airflow.ui.responses import Filters, PageNumber, Paging, report_address
+from dqx_airflow.ui.summary_view import (
+    Summary,
+    list_of,
+    mapping_of,
+    outcome_of_summary,
+    view_of_summary,
+)
+from dqx_airflow.ui.verdict_text import reading_of
 from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Status, Verdict
 
 
@@ -109,8 +116,7 @@ def runs_reading(runs: Iterable[TaskRun], location: str) -> list[TaskRun]:
     return [
         run
         for run, is_about in candidates
-        if is_about
-        or (instance_of(run) in instances and report_view.outcome_of_summary(run.pushed) is None)
+        if is_about or (instance_of(run) in instances and outcome_of_summary(run.pushed) is None)
     ]
 
 
@@ -118,7 +124,7 @@ def _is_about(pushed: object, location: str) -> bool:
     """True if a summary is about a location. Checked before parsing, since most are not."""
     if not isinstance(pushed, Mapping) or location not in _mentioned(pushed):
         return False
-    view = report_view.view_of_summary(pushed)
+    view = view_of_summary(pushed)
     return view is not None and location in (
         *(dataset.location for dataset in report_view.datasets_in(view)),
         *report_view.promotions_in(view),
@@ -127,7 +133,7 @@ def _is_about(pushed: object, location: str) -> bool:
 
 def _mentioned(pushed: Mapping[str, Any]) -> frozenset[str]:
     """A superset of the locations that a summary may be about."""
-    if not isinstance(pushed, report_view.Summary):
+    if not isinstance(pushed, Summary):
         return _locations_and_names(pushed)
     if not hasattr(pushed, "mentioned"):
         pushed.mentioned = _locations_and_names(pushed)
@@ -240,7 +246,7 @@ def _names(location: str, report: GateReport) -> tuple[str, ...]:
 
 def _assertion(history: Sequence[tuple[PastValue, Verdict]]) -> AssertionHistory:
     past, newest = [value for value, _ in history], history[-1][1]
-    read, is_old = report_view.reading_of(newest), is_age(newest.expression)
+    read, is_old = reading_of(newest), is_age(newest.expression)
     chart = chart_of(newest.name, past, WIDE_WIDTH, WIDE_HEIGHT, read, is_age=is_old)
     failures = sum(value.status is Status.FAILED for value in past)
     return AssertionHistory(newest, past, failures, chart)

@@ -22,9 +22,11 @@ from dqx_airflow.ui import airflow, report_view, responses
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.assertion_view import AssertionView, assertion_view, histories
 from dqx_airflow.ui.board_page import GateRow, gate_rows
+from dqx_airflow.ui.failing_rows import csv_of
 from dqx_airflow.ui.responses import form_token
 from dqx_airflow.ui.source_view import sources_of
 from dqx_airflow.ui.store import Answer, StoreClient
+from dqx_airflow.ui.summary_view import view_of_summary
 from dqx_airflow.values import FailingRow, GateReport, Outcome, SourceFile, worst_outcome
 from dqx_airflow.values.report import ShadowReport, Waiver
 
@@ -51,7 +53,7 @@ def stopped_by(run: airflow.TaskRun, session: Any) -> tuple[Stopper, ...]:
     for gate_run in airflow.ended_gates(session, run):
         if before and gate_run.task_id not in before:
             continue
-        report = report_view.view_of_summary(gate_run.pushed)
+        report = view_of_summary(gate_run.pushed)
         stops = report.outcome in _STOPS if report else gate_run.state == "failed"
         if stops and gate_run.state != "success":
             stoppers.append(Stopper(gate_run, report))
@@ -93,7 +95,7 @@ def chosen_report(
     of_attempt = [report for report in reports if report.attempt.id == attempt_id]
     if of_attempt:
         return _worst(of_attempt)
-    summary = report_view.view_of_summary(pushed)
+    summary = view_of_summary(pushed)
     if summary is None:
         last = [report for report in reports if report.attempt.id == reports[0].attempt.id]
         return _worst(last) if last else None
@@ -227,7 +229,7 @@ class _TaskReports:
         """The displayed report: complete, or the summary of the task."""
         if self.chosen is not None:
             return report_view.view_of_report(self.chosen)
-        return report_view.view_of_summary(self.run.pushed)
+        return view_of_summary(self.run.pushed)
 
     @property
     def is_superseded(self) -> bool:
@@ -323,7 +325,7 @@ def gate(
 
 def _is_other_task(run: airflow.TaskRun) -> bool:
     """True for a task that is no gate."""
-    return report_view.view_of_summary(run.pushed) is None and "Gate" not in (run.operator or "")
+    return view_of_summary(run.pushed) is None and "Gate" not in (run.operator or "")
 
 
 def _report_page(
@@ -433,7 +435,7 @@ def failing_rows(
             found.problem or "The results store has no failing rows of this assertion.",
         )
     return Response(
-        report_view.csv_of(rows),
+        csv_of(rows),
         media_type="text/csv; charset=utf-8",
         headers={"Content-Disposition": 'attachment; filename="failing_rows.csv"'},
     )

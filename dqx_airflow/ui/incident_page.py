@@ -30,9 +30,10 @@ from dqx_airflow.results.schema import RunRow
 from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.clearing import clear_tasks, require_clearable
-from dqx_airflow.ui.report_view import ReportView, failing_total, view_of_report
+from dqx_airflow.ui.report_view import ReportView, view_of_report
 from dqx_airflow.ui.responses import Page, form_token
 from dqx_airflow.ui.store import Answer, StoreClient
+from dqx_airflow.ui.verdict_text import failing_total
 from dqx_airflow.values import EnforcedContract, GateReport, Status, Verdict
 from dqx_airflow.values.report import LONGEST_WAIVER, Waiver
 from dqx_airflow.values.request import day_in, days_before

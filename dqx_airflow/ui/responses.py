@@ -33,8 +33,10 @@ from dqx_airflow.diagnostics.renderers import without_controls
 from dqx_airflow.diagnostics.verdicts import format_duration, format_value
 from dqx_airflow.ui import airflow, report_view
 from dqx_airflow.ui.airflow import GetUserDep, TaskRef, TaskRun, known_results
+from dqx_airflow.ui.failing_rows import samples_of
 from dqx_airflow.ui.site import MENU
 from dqx_airflow.ui.store import StoreClient, client_of
+from dqx_airflow.ui.verdict_text import clause_line, limit_of, raw_of, reading_of, value_of
 from dqx_airflow.values import RunKey
 
 if TYPE_CHECKING:
@@ -210,8 +212,8 @@ def without_invisible(text: str) -> str:
 
 _CALLED_BY_PAGES = (
     *(address, dag_address, dag_run_address, gate_address, incident_address, report_address),
-    *(report_name, runs_address, task_address, report_view.clause_line, report_view.location_in),
-    *(report_view.partial_view, report_view.promotion_of, report_view.reading_of),
+    *(report_name, runs_address, task_address, clause_line, report_view.location_in),
+    *(report_view.partial_view, report_view.promotion_of, reading_of),
 )
 
 
@@ -233,10 +235,10 @@ def _environment() -> Environment:
     environment.filters |= {
         "value": format_value,
         "duration": format_duration,
-        "shown": report_view.value_of,
-        "limit": report_view.limit_of,
-        "raw": report_view.raw_of,
-        "samples": report_view.samples_of,
+        "shown": value_of,
+        "limit": limit_of,
+        "raw": raw_of,
+        "samples": samples_of,
         "ago": _ago,
         "moment": _timestamp,
         "iso": _iso,

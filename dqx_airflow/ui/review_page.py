@@ -26,8 +26,8 @@ from dqx_airflow.tuning.proposals import (
 from dqx_airflow.ui import responses
 from dqx_airflow.ui.airflow import VisitorDep, tasks_of
 from dqx_airflow.ui.api import PageRouter
-from dqx_airflow.ui.report_view import list_of, mapping_of
 from dqx_airflow.ui.store import Answer, StoreClient
+from dqx_airflow.ui.summary_view import list_of, mapping_of
 
 _MOST_DAYS, _MOST_CHARTS, _MOST_POINTS = 60, 6, 500
 _MOST_DECIDED = 20

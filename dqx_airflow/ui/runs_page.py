@@ -12,9 +12,10 @@ from fastapi import Depends, Response
 
 from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.schema import RunRow
-from dqx_airflow.ui import airflow, report_view, responses
+from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.board_page import Cell, gate_rows
+from dqx_airflow.ui.summary_view import parsed, view_of_summary
 from dqx_airflow.values import Outcome
 from dqx_airflow.values.request import day_in
 
@@ -35,7 +36,7 @@ class RunFilters(responses.Filters):
         """The matching runs; invalid filters match all."""
         return RunsWanted(
             gates,
-            report_view.parsed(Outcome, self.outcome),
+            parsed(Outcome, self.outcome),
             day_in(self.since),
             day_in(self.until),
             responses.whole_number(self.instance),
@@ -79,7 +80,7 @@ def runs_of_gate(
         )
     (row,) = gate_rows(recent, {})
     ended = airflow.ended_runs(session, dag_id, task_id)
-    silent = [run for run in ended if report_view.view_of_summary(run.pushed) is None]
+    silent = [run for run in ended if view_of_summary(run.pushed) is None]
     session.close()
     client = responses.store_client()
     gates = client.ask(lambda store: store.gates_of({run.attempt_id for run in recent}))

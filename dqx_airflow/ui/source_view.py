@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from dqx_airflow.ui import report_view
 from dqx_airflow.ui.assertion_view import AssertionView
+from dqx_airflow.ui.verdict_text import fault_of
 from dqx_airflow.values import SourceFile, Span
 
 _AROUND = 3
@@ -164,7 +165,7 @@ def _marked(texts: Mapping[int, str], marks: _Marks) -> dict[int, SourceLine]:
             if number in texts and number not in lines:
                 lines[number] = _line(number, texts[number], span, state)
         if is_bad and span.line in texts:
-            notes.setdefault(span.line, []).append(report_view.fault_of(verdict))
+            notes.setdefault(span.line, []).append(fault_of(verdict))
     return lines | {
         number: replace(lines[number], notes=tuple(own)) for number, own in notes.items()
     }

@@ -259,9 +259,8 @@ class _Node:
         elif process is not None and process.poll() is not None:
             code = self._running.pop(name).returncode
             code = 128 - code if code < 0 else code
-            self._set_status(
-                pod, "Failed" if code else "Succeeded", {"terminated": {"exitCode": code}}
-            )
+            phase = "Failed" if code else "Succeeded"
+            self._set_status(pod, phase, {"terminated": {"exitCode": code}})
 
     def _set_status(self, pod: dict[str, Any], phase: str, state: dict[str, Any]) -> None:
         (container,) = pod["spec"]["containers"]

@@ -55,6 +55,7 @@ PAGES = {
     "review": "review",
     "nowhere": "dataset?place=nowhere",
 }
+"""A page of each kind, and those that a page shows instead."""
 WIDTHS = (390, 768, 1280, 1900)
 PHONE, DESK = 390, 1400
 HIDDEN_COLUMNS = """
@@ -135,6 +136,13 @@ def furnished(scene: Scene, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     (tmp_path / "events.jsonl").write_text(json.dumps(event))
     monkeypatch.setenv("AIRFLOW__DQX__LINEAGE_EVENTS", str(tmp_path / "events.jsonl"))
     return scene
+
+
+def test_every_page_is_in_the_list(api_environment: None) -> None:
+    from dqx_airflow.ui import site
+
+    addresses = {page.partition("?")[0] for page in PAGES.values()}
+    assert addresses == {page.address for page in site.PAGES}
 
 
 @pytest.mark.parametrize("theme", ["light", pytest.param("dark", marks=pytest.mark.nightly)])

@@ -139,7 +139,7 @@ def test_a_broken_clause_links_to_its_last_report(get: Get, scene: Scene) -> Non
 def test_a_clause_is_described_in_plain_words(
     path: str, name: str, line: str, expected: str | None
 ) -> None:
-    from dqx_airflow.ui.report_view import clause_line
+    from dqx_airflow.ui.verdict_text import clause_line
 
     verdict = replace(
         BROKEN, name=f"orders.amount.{name}", column="amount", clause=path, source_line=line

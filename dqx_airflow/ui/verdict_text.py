@@ -1,0 +1,196 @@
+"""A verdict in words: its value, its limit, its failure, its clause, the metrics behind it, and the
+number of failing rows."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from dqx_airflow.diagnostics.verdicts import (
+    finding,
+    format_in_unit,
+    format_percent,
+    format_value,
+    is_age,
+    unscaled_limit,
+)
+from dqx_airflow.values import DatasetSnapshot, MetricValue, Status, Verdict
+
+if TYPE_CHECKING:
+    from dqx_airflow.plan.model import GroupValues
+
+Reading: TypeAlias = Callable[[MetricValue], str]
+
+
+def reading_of(verdict: Verdict) -> Reading:
+    """The format of the values and the limits of an assertion."""
+    if is_age(verdict.expression) or "%" in verdict.expected:
+        return lambda value: format_in_unit(value, verdict)
+    return format_value
+
+
+def value_of(verdict: Verdict) -> str:
+    """The compared value in readable form."""
+    value = verdict.scaled_value
+    if value is None:
+        return "\N{EN DASH}"
+    return value if isinstance(value, str) else reading_of(verdict)(value)
+
+
+def raw_of(verdict: Verdict) -> str:
+    """The measured value in readable form, before a profile scales it."""
+    value = verdict.value
+    return value if isinstance(value, str) else reading_of(verdict)(value)
+
+
+def limit_of(verdict: Verdict) -> str:
+    """The limit, also for the value before a profile scales it."""
+    return unscaled_limit(verdict) or reading_of(verdict)(verdict.threshold)
+
+
+def fault_of(verdict: Verdict) -> str:
+    """A failure on one line: `orders.id: null_count(id) is 3, expected == 0`, or why there is no
+    value."""
+    if verdict.status is Status.ERROR:
+        return f"{verdict.name}: {verdict.reason or 'could not be evaluated'}"
+    if verdict.status is Status.SKIPPED:
+        return f"{verdict.name}: not evaluated, {verdict.reason}"
+    return f"{verdict.name}: {finding(verdict)}"
+
+
+_MOST = 40
+_ROW_COUNT = "num_rows"
+_ALL_ROWS = f"{_ROW_COUNT}()"
+_SATISFYING = "satisfying_share"
+_SHARE = re.compile(r"(?!num_rows)(\w+)\([^()]*\) / num_rows\(\)")
+"""A number of rows, of which a failure has too many, divided by that of all."""
+
+
+def operands_of(verdict: Verdict) -> tuple[tuple[str, str], ...]:
+    """The metric values from which a value is computed, each with its name, those of the date
+    first; for an assertion that is judged for each group those of the worst group. Empty if the
+    value is that of a single metric."""
+    if not verdict.measured:
+        return ()
+    from dqx_airflow.plan.term_values import measurements_from
+
+    measured = measurements_from(verdict.measured)
+    found = dict(measured.values)
+    if verdict.groups is not None:
+        found = _of_group(verdict.worst_group, measured.groups)
+    operands = []
+    for key, value in found.items():
+        try:
+            dataset, metric, arguments, lag, *_ = json.loads(key)
+        except (ValueError, TypeError):
+            continue  # of a newer version
+        if metric == _ROW_COUNT and _ROW_COUNT not in verdict.expression:
+            continue  # it only shows whether there is data
+        name = f"{metric}({', '.join(map(_argument, arguments))})"
+        if len(verdict.datasets) > 1:
+            name = f"{dataset}: {name}"
+        operands.append((int(lag or 0), name, format_value(value)))
+    if len(operands) < 2:
+        return ()
+    operands.sort(key=lambda operand: operand[:2])
+    return tuple((f"{name}{_days(lag)}", value) for lag, name, value in operands[:_MOST])
+
+
+def _of_group(shown: str | None, groups: Mapping[str, GroupValues]) -> dict[str, MetricValue]:
+    """The measurements of the group with this displayed name."""
+    from dqx_airflow.plan.predicates import show_group
+
+    return {
+        key: value
+        for key, by_group in groups.items()
+        for group, value in by_group.values.items()
+        if show_group(group) == shown
+    }
+
+
+def _days(lag: int) -> str:
+    return "" if lag == 0 else f", {lag} day{'' if lag == 1 else 's'} before"
+
+
+def _argument(argument: Any) -> str:
+    if isinstance(argument, list):
+        return f"[{', '.join(map(_argument, argument))}]"
+    if isinstance(argument, dict) and "where" in argument:
+        return f"where {argument['where']}"
+    return str(argument.get("rows", argument) if isinstance(argument, dict) else argument)
+
+
+_SCALAR = r"""("[^"]*"|'[^']*'|[^\s,#}\]][^,#}\]]*)"""
+
+
+def clause_line(verdict: Verdict) -> str:
+    """The clause of an assertion in readable form: `orders.amount: minimum 0`.
+
+    Its demand is taken from its line in the contract. If it is not about a column, or is an element
+    of a list such as `quality[0]`, the assertion is used instead.
+    """
+    path = verdict.clause or ""
+    key = path.rpartition(".")[2]
+    if not verdict.column or not verdict.datasets or "[" in key:
+        return verdict.name
+    subject = f"{verdict.datasets[0]}.{verdict.column}"
+    rule = verdict.name.removeprefix(f"{subject}.")
+    words = (key if rule == verdict.name else rule).replace("_", " ")
+    match = re.search(rf"""\b{re.escape(key)}["']?\s*:\s*{_SCALAR}""", verdict.source_line or "")
+    demanded = match[1].strip() if match else ""
+    return f"{subject}: {words}{'' if demanded in ('', 'true') else f' {demanded}'}"
+
+
+def failing_total(verdict: Verdict, datasets: Sequence[DatasetSnapshot]) -> str:
+    """The number of failing rows, and their share: `472 of 930 rows (50.8%)`, also for a number of
+    rows divided by that of all; for one that is judged for each group the number of failed groups.
+    Empty if the assertion counts neither."""
+    if verdict.groups is not None:
+        return f"{verdict.failed_groups or 0} of {verdict.groups} groups"
+    if not verdict.failing_rows:
+        return ""
+    return _rows_in_share(verdict) or _rows_of_metric(verdict, datasets)
+
+
+def _rows_in_share(verdict: Verdict) -> str:
+    """The failing rows, if the assertion divides a number of rows by that of all rows."""
+    from dqx_airflow.metrics.builtin import METRICS
+    from dqx_airflow.metrics.metric import MetricUnit
+
+    share = _SHARE.fullmatch(verdict.expression)
+    value = verdict.value
+    if share is None or not isinstance(value, int | float | Fraction):
+        return ""
+    metric = METRICS.get(share[1])
+    if metric is None or metric.unit is not MetricUnit.ROWS:
+        return ""
+    operands = dict(operands_of(verdict))
+    all_rows = operands.pop(_ALL_ROWS, None)
+    if not all_rows or len(operands) != 1:
+        return ""
+    (failing,) = operands.values()
+    return f"{failing} of {all_rows} rows ({format_percent(value)})"
+
+
+def _rows_of_metric(verdict: Verdict, datasets: Sequence[DatasetSnapshot]) -> str:
+    """The failing rows, if the value of the assertion is their number, or the share of others."""
+    from dqx_airflow.metrics.builtin import METRICS
+    from dqx_airflow.metrics.metric import MetricUnit
+
+    metric = METRICS.get(verdict.metric or "")
+    value = verdict.value
+    if metric is None:
+        return ""
+    if metric.name == _SATISFYING and isinstance(value, int | float | Fraction) and value < 1:
+        return f"{format_percent(1 - value)} of the rows that were evaluated"
+    if metric.unit is not MetricUnit.ROWS or not isinstance(value, int):
+        return ""
+    for snapshot in datasets:
+        if snapshot.name in verdict.datasets:
+            rows = snapshot.rows
+            is_part = rows is not None and 0 < value <= rows
+            return f"{value} of {rows} rows ({format_percent(value / rows)})" if is_part else ""
+    return ""
