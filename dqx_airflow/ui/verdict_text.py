@@ -190,7 +190,11 @@ def _rows_of_metric(verdict: Verdict, datasets: Sequence[DatasetSnapshot]) -> st
         return ""
     for snapshot in datasets:
         if snapshot.name in verdict.datasets:
-            rows = snapshot.rows
-            is_part = rows is not None and 0 < value <= rows
-            return f"{value} of {rows} rows ({format_percent(value / rows)})" if is_part else ""
+            return _part_of_rows(value, snapshot.rows)
     return ""
+
+
+def _part_of_rows(failing: int, rows: int | None) -> str:
+    if not rows or not 0 < failing <= rows:
+        return ""
+    return f"{failing} of {rows} rows ({format_percent(failing / rows)})"

@@ -256,9 +256,10 @@ def test_the_examples_for_prometheus_and_grafana_name_metrics_that_exist(
 ) -> None:
     spark_submit.will("warned")
     gate.run()
-    of_some = {"dqx.gate.late", "dqx.gate.open_slices"}  # of an age, and if metrics are sent
+    # Of data with an age, if metrics are sent, and of a webhook that takes nothing.
+    of_some = {"dqx.gate.late", "dqx.gate.open_slices", "dqx.webhook.lost"}
     emitted = {*of_some, *(stat for stat, *_ in backend.kept)}
-    assert emitted == set(re.findall(r"^\| `(dqx\.gate[.\w]+)` \|", PAGE.read_text(), re.M))
+    assert emitted == set(re.findall(r"^\| `(dqx\.[.\w]+)` \|", PAGE.read_text(), re.M))
     mappings = yaml.safe_load(shipped("dags_examples/prometheus/statsd_mapping.yml").read_text())
     known = set()
     for stat in emitted:
