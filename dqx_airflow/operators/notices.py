@@ -10,8 +10,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date, datetime, timezone
+from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
@@ -22,14 +21,16 @@ from dqx_airflow.diagnostics.renderers import printable
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.diagnostics.verdicts import format_like_limit, found_text
 from dqx_airflow.operators.links import GateReportLink
-from dqx_airflow.operators.results_location import results_location_of
+from dqx_airflow.operators.state_changes import change_since
 from dqx_airflow.operators.summary import NO_REPORT, XCOM_KEY, cut
-from dqx_airflow.values import Outcome
 
 Callback: TypeAlias = Callable[[Any], Any]
 
 _MOST_VERDICTS = 5
-_LONGEST_TEXT, _LONGEST_NAME, _LONGEST_VALUE = 300, 120, 80
+_LONGEST_TEXT = 300
+_LONGEST_NAME = 120
+_LONGEST_VALUE = 80
+_BAD = ("blocked", "broken")
 _PROMOTIONS = {
     "not_promoted": "no rows promoted",
     "promoted_blocked": "promoted all the same",
@@ -64,6 +65,26 @@ class GateNotice:
     payload: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class NoticePayload:
+    """A notice as data, whose JSON is `asdict`. The docs of `GateNotice` explain the fields."""
+
+    outcome: str
+    recovered: bool
+    gate: str
+    date: str | None
+    dag_id: str
+    task_id: str
+    dag_run_id: str
+    map_index: int
+    try_number: int
+    text: str
+    url: str | None
+    incident_url: str | None
+    error: str | None
+    report: Mapping[str, Any] | None
+
+
 def gate_notice(context: Any, *, is_recovery: bool = False, on: str | None = "") -> GateNotice:
     """The notice of the gate whose callback receives this context.
 
@@ -73,25 +94,18 @@ def gate_notice(context: Any, *, is_recovery: bool = False, on: str | None = "")
         without a report, which form no incident.
     """
     ti = context["ti"]
-    report = pushed = summary_of(ti)
-    if pushed.get("outcome") == NO_REPORT:
-        report = {}
+    pushed = summary_of(ti)
+    report = {} if pushed.get("outcome") == NO_REPORT else pushed
     error = " ".join(str(context.get("exception") or pushed.get("error") or "").split())
     gate = _text(pushed.get("gate")) or f"{ti.dag_id}.{ti.task_id}"
     outcome = _text(report.get("outcome")) or NO_REPORT
-    text = _text(report.get("headline")) or f"{NO_REPORT}: gate {gate}: {error or 'see its log'}"
-    text = cut(printable(" ".join(text.split())), _LONGEST_TEXT)
-    link = GateReportLink().get_link(None, ti_key=ti)
-    url = link if "://" in link else ""  # a path alone leads nowhere from a chat
-    is_bad = outcome in ("blocked", "broken")
-    has_incident = is_bad or (is_recovery and on is not None)
+    text = _subject(report, gate, error, is_recovery=is_recovery)
+    url = _address_of_tab(ti)
+    has_incident = outcome in _BAD or (is_recovery and on is not None)
     incident = _incident_url(ti, on or _first_bad_date(pushed)) if url and has_incident else ""
-    if is_recovery:
-        text = cut(f"recovered, {text}", _LONGEST_TEXT)
-    state = f"recovered, {outcome}" if is_recovery else outcome
     faults, more = _faults(report)
     fields = {
-        "outcome": state,
+        "outcome": f"recovered, {outcome}" if is_recovery else outcome,
         "gate": gate,
         "title": _title(report, error),
         "faults": faults,
@@ -100,25 +114,39 @@ def gate_notice(context: Any, *, is_recovery: bool = False, on: str | None = "")
         "url": url,
         "incident": incident,
     }
+    payload = NoticePayload(
+        outcome=outcome,
+        recovered=is_recovery,
+        gate=gate,
+        date=pushed.get("date"),
+        dag_id=ti.dag_id,
+        task_id=ti.task_id,
+        dag_run_id=ti.run_id,
+        map_index=ti.map_index,
+        try_number=ti.try_number,
+        text=text,
+        url=url or None,
+        incident_url=incident or None,
+        error=cut(error, _LONGEST_TEXT) if error and not report else None,
+        report=report or None,
+    )
     markdown = filled(__package__, "notice.md", code=_code, plain=_plain, **fields).rstrip("\n")
     html = filled(__package__, "notice.html", **fields)
-    payload = {
-        "outcome": outcome,
-        "recovered": is_recovery,
-        "gate": gate,
-        "date": pushed.get("date"),
-        "dag_id": ti.dag_id,
-        "task_id": ti.task_id,
-        "dag_run_id": ti.run_id,
-        "map_index": ti.map_index,
-        "try_number": ti.try_number,
-        "text": text,
-        "url": url or None,
-        "incident_url": incident or None,
-        "error": cut(error, _LONGEST_TEXT) if error and not report else None,
-        "report": report or None,
-    }
-    return GateNotice(text, markdown, html, payload)
+    return GateNotice(text, markdown, html, asdict(payload))
+
+
+def _subject(report: Mapping[str, Any], gate: str, error: str, *, is_recovery: bool) -> str:
+    """The notice in one line: the headline of the report, or why there is none."""
+    line = _text(report.get("headline")) or f"{NO_REPORT}: gate {gate}: {error or 'see its log'}"
+    text = cut(printable(" ".join(line.split())), _LONGEST_TEXT)
+    return cut(f"recovered, {text}", _LONGEST_TEXT) if is_recovery else text
+
+
+def _address_of_tab(ti: Any) -> str:
+    """The address of the tab of a task; empty if that of the server is unknown, since a path alone
+    leads nowhere from a chat."""
+    link = GateReportLink().get_link(None, ti_key=ti)
+    return link if "://" in link else ""
 
 
 def notify_with(make: Callable[[GateNotice], Any]) -> Callback:
@@ -134,6 +162,38 @@ def notify_with(make: Callable[[GateNotice], Any]) -> Callback:
 
     def notify(context: Any) -> None:
         make(gate_notice(context)).notify(context)
+
+    return notify
+
+
+def notify_on_change(make: Callable[[GateNotice], Any]) -> Callback:
+    """A callback that sends a notice only when the state of the gate changes.
+
+    The state is that of a slice: a date of the data, for the same map index and `promote_slice`. A
+    change is that the slice is blocked or broken and was not before, that another assertion blocks
+    or breaks it as well, or that it passes again: a good date is no recovery of another one. Use it
+    for failures and successes:
+
+        def email(notice: GateNotice) -> SmtpNotifier:
+            return SmtpNotifier(to="me@example.com", subject=notice.text, html_content=notice.html)
+
+        notify = notify_on_change(email)
+        gate = DqlGateOperator(..., on_failure_callback=notify, on_success_callback=notify)
+
+    The state before is that of the last attempt in the results store; of several dates or suites,
+    each has its own. A partial run that passes is no recovery. If there is no report, or the store
+    cannot be read, the notice is sent. A pass after a task that failed without a report is a
+    recovery: after a cleared try, or after an earlier run of the DAG (from Airflow 3.2 on).
+
+    :param make: returns the notifier for a notice, as for `notify_with`.
+    """
+
+    def notify(context: Any) -> None:
+        report = summary_of(context["ti"])
+        change = change_since(context, report)
+        if change is not None:
+            notice = gate_notice(context, is_recovery=change.is_recovery, on=change.on)
+            make(notice).notify(context)
 
     return notify
 
@@ -249,200 +309,3 @@ def _plain(text: str) -> str:
 
 def _text(value: object) -> str:
     return "" if value is None else str(value)
-
-
-_BAD = (Outcome.BLOCKED, Outcome.BROKEN)
-_MOST_RUNS = 2000
-_REPORTS_AGAIN = "recovered from a failure without a report"
-
-
-@dataclass(frozen=True, slots=True)
-class _Change:
-    """A change since the earlier attempts, such as "recovered", and its date."""
-
-    kind: str
-    on: str = ""
-
-
-def notify_on_change(make: Callable[[GateNotice], Any]) -> Callback:
-    """A callback that sends a notice only when the state of the gate changes.
-
-    The state is that of a slice: a date of the data, for the same map index and `promote_slice`. A
-    change is that the slice is blocked or broken and was not before, that another assertion blocks
-    or breaks it as well, or that it passes again: a good date is no recovery of another one. Use it
-    for failures and successes:
-
-        def email(notice: GateNotice) -> SmtpNotifier:
-            return SmtpNotifier(to="me@example.com", subject=notice.text, html_content=notice.html)
-
-        notify = notify_on_change(email)
-        gate = DqlGateOperator(..., on_failure_callback=notify, on_success_callback=notify)
-
-    The state before is that of the last attempt in the results store; of several dates or suites,
-    each has its own. A partial run that passes is no recovery. If there is no report, or the store
-    cannot be read, the notice is sent. A pass after a task that failed without a report is a
-    recovery: after a cleared try, or after an earlier run of the DAG (from Airflow 3.2 on).
-
-    :param make: returns the notifier for a notice, as for `notify_with`.
-    """
-
-    def notify(context: Any) -> None:
-        report = summary_of(context["ti"])
-        change = _change(context, report)
-        if change is not None:
-            is_recovery = change.kind in ("recovered", _REPORTS_AGAIN)
-            on = None if change.kind == _REPORTS_AGAIN else change.on
-            make(gate_notice(context, is_recovery=is_recovery, on=on)).notify(context)
-
-    return notify
-
-
-def _change(context: Any, report: Mapping[str, Any]) -> _Change | None:
-    """The change since the earlier attempts; None without any."""
-    if not report.get("run_id"):
-        return _Change("no report")
-    is_bad = report.get("outcome") in _BAD
-    if not is_bad and report.get("partial"):
-        return None
-    try:
-        select = _store_of(context)
-        own_ids = _own_runs(report)
-        runs = _runs_until(select, context["ti"], report, dates=_dates(report))
-        recovered = ""
-        own_runs = [run for run in runs if str(run["run_id"]) in own_ids]
-        for own in sorted(own_runs, key=lambda run: run["dataset_date"]):
-            earlier = _bad_before(runs, own, own_ids)
-            known = (
-                stored_faults(select, earlier["run_id"], earlier["fail_on"]) if earlier else set()
-            )
-            if own["outcome"] not in _BAD:
-                recovered = recovered or (str(own["dataset_date"]) if earlier else "")
-            elif earlier is None or stored_faults(select, own["run_id"], own["fail_on"]) - known:
-                return _Change("bad", str(own["dataset_date"]))
-        if is_bad or recovered:
-            return None if is_bad else _Change("recovered", recovered)
-        runs = _runs_until(select, context["ti"], report)
-        return _Change(_REPORTS_AGAIN) if _failed_without_report(context, report, runs) else None
-    except Exception:  # a superfluous notice is better than a missing one
-        log.exception("the earlier state of gate %s is unknown", report.get("gate"))
-        return _Change("unknown")
-
-
-def _dates(report: Mapping[str, Any]) -> list[date]:
-    parts = report.get("parts") or [report]
-    return sorted({date.fromisoformat(str(part["date"])) for part in parts})
-
-
-def _store_of(context: Any) -> Any:
-    from dqx_airflow.results.query import StoredResults
-
-    task = context.get("task")
-    location = results_location_of(
-        getattr(task, "results_root", None), getattr(task, "results_conn_id", None)
-    )
-    if location is None:
-        raise LookupError("no results root is known")
-    return StoredResults(location.root, location.storage_options).select
-
-
-def _own_runs(report: Mapping[str, Any]) -> set[str]:
-    parts = report.get("parts") or ()
-    return {str(report["run_id"]), *(str(part["run_id"]) for part in parts)}
-
-
-def _runs_until(
-    select: Any, ti: Any, report: Mapping[str, Any], dates: Sequence[date] = ()
-) -> Sequence[Mapping[str, Any]]:
-    """The runs of the gate up to this one, newest first; with several suites, the runs of each.
-
-    :param dates: only runs on the days from the first to the last of these dates.
-    """
-    from dqx_airflow.results.query import PARTIAL, equals, literal, of_dates, of_instance
-    from dqx_airflow.results.schema import RUNS
-
-    gate, finished_at = str(report.get("gate") or ""), str(report.get("finished_at") or "")
-    until = datetime.fromisoformat(finished_at).astimezone(timezone.utc).replace(tzinfo=None)
-    is_gate = equals("gate", gate)
-    if report.get("parts"):
-        is_gate = f'({is_gate} OR starts_with("gate", {literal(f"{gate}/")}))'
-    where = [
-        is_gate,
-        "arrow_cast(\"finished_at\", 'Timestamp(Microsecond, None)') <= "
-        f"TIMESTAMP '{until.isoformat()}'",
-        *(of_dates(dates[0], dates[-1]) if dates else []),
-    ]
-    if ti.map_index is not None and ti.map_index >= 0:
-        where.append(of_instance(ti.map_index))
-    columns = ["run_id", "scheduler_run", "attempt", "attempt_id", "outcome", "finished_at"]
-    columns += ["fail_on", "gate", "dataset_date", "slice", "answered", PARTIAL]
-    order = f'ORDER BY "finished_at" DESC LIMIT {_MOST_RUNS}'
-    runs: Sequence[Mapping[str, Any]] = select(RUNS, columns, where, order)
-    return runs
-
-
-def _bad_before(
-    runs: Sequence[Mapping[str, Any]], own: Mapping[str, Any], own_ids: set[str]
-) -> Mapping[str, Any] | None:
-    """The previous run on the same slice if it was blocked or broken, else None.
-
-    It belongs to an earlier attempt, or to this attempt before an answer. Partial runs that passed
-    are ignored.
-    """
-    from dqx_airflow.results.incidents import same_slice
-    from dqx_airflow.results.query import PARTIAL
-
-    def judged(run: Mapping[str, Any]) -> tuple[Any, ...]:
-        return run["attempt_id"], run.get("answered")
-
-    earlier = (
-        run
-        for run in runs
-        if str(run["run_id"]) not in own_ids
-        and all(run[name] == own[name] for name in ("gate", "dataset_date"))
-        and judged(run) != judged(own)
-        and same_slice(run.get("slice"), own.get("slice"))
-        and (run["outcome"] in _BAD or not run.get(PARTIAL))
-    )
-    last = next(earlier, None)
-    return last if last is not None and last["outcome"] in _BAD else None
-
-
-def _failed_without_report(
-    context: Any, report: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]
-) -> bool:
-    """True if Airflow recorded a failure of the task after the last report before this one."""
-    from dqx_airflow.results.schema import as_utc
-
-    ti = context["ti"]
-    reported = {(run["scheduler_run"], run["attempt"]) for run in runs}
-    own = _own_runs(report)
-    scheduler_runs = {run["scheduler_run"] for run in runs if str(run["run_id"]) in own}
-    # Clearing a task grants it all its retries again, in addition to its previous tries.
-    retries = getattr(context.get("task"), "retries", None) or 0
-    cleared = (getattr(ti, "max_tries", None) or 0) - retries
-    if cleared > 0:
-        return not any((run_id, cleared) in reported for run_id in scheduler_runs)
-    previous = getattr(ti, "get_previous_ti", None)  # from Airflow 3.2 on
-    failed = previous(state="failed", map_index=ti.map_index) if previous else None
-    if failed is None or failed.end_date is None:
-        return False
-    is_mapped = ti.map_index is not None and ti.map_index >= 0
-    scheduler_run = f"{failed.run_id}[{ti.map_index}]" if is_mapped else failed.run_id
-    if any(run_id == scheduler_run for run_id, _ in reported):
-        return False
-    finished = (as_utc(run["finished_at"]) for run in runs if str(run["run_id"]) not in own)
-    return all(at < as_utc(failed.end_date) for at in finished)
-
-
-def stored_faults(select: Any, run_id: str, fail_on: str) -> set[tuple[str, str, str]]:
-    """The assertions that stop the gate in a run: their suite, name and status."""
-    from dqx_airflow.results.query import equals, literal
-    from dqx_airflow.results.schema import RESULTS
-
-    where = [
-        equals("run_id", run_id),
-        "\"status\" IN ('failed', 'error')",
-        f'"severity" <= {literal(fail_on)}',
-    ]
-    rows = select(RESULTS, ["suite", "name", "status"], where)
-    return {(str(row["suite"]), str(row["name"]), str(row["status"])) for row in rows}

@@ -15,19 +15,26 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from functools import partial
 from string import Template
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import NAMESPACE_URL, uuid5
 
 from airflow.providers.common.compat.sdk import BaseHook, Stats
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 
-from dqx_airflow.operators.notices import gate_notice, stored_faults
+from dqx_airflow.operators.notices import gate_notice
 from dqx_airflow.operators.results_location import ResultsLocation
+from dqx_airflow.operators.state_changes import stored_faults
 from dqx_airflow.operators.webhook_address import Webhook, WebhookMistake, webhook_of
 from dqx_airflow.values import GateReport
+
+if TYPE_CHECKING:
+    from dqx_airflow.results.incidents import Incident
+    from dqx_airflow.results.query import StoredResults
+    from dqx_airflow.results.schema import RunRow
 
 TIME_BUDGET_S = 15.0
 """The total time for posting. Airflow ends a task 20 seconds after its success
@@ -39,6 +46,16 @@ _REFUSALS: dict[str, Any] = {"raise_on_status": False, "respect_retry_after_head
 _TRY_AGAIN = (408, 425, 429, 500, 502, 503, 504)
 
 log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookEvent:
+    """An event, whose JSON is `asdict`. `data` is the payload of a notice with the `markdown` of
+    the notice, the id of the `incident`, its `date`, and the `action`: "trigger" or "resolve"."""
+
+    type: str
+    timestamp: str
+    data: dict[str, Any]
 
 
 def webhook_conn_ids() -> list[str]:
@@ -80,10 +97,14 @@ def _send_events(context: Any, reports: Sequence[GateReport], location: ResultsL
     from dqx_airflow.lineage.transport import TimeBudget
 
     conn_ids = webhook_conn_ids()
-    events = [*_events(context, reports, location)] if conn_ids else []
+    if not conn_ids:
+        return
+    events = [*_events(context, reports, location)]
+    if not events:
+        return
     logging.getLogger("urllib3").setLevel(logging.ERROR)  # it contains paths, which may be secrets
     budget = TimeBudget(TIME_BUDGET_S)
-    for number, conn_id in enumerate(conn_ids if events else ()):
+    for number, conn_id in enumerate(conn_ids):
         try:
             webhook = webhook_of(BaseHook.get_connection(conn_id))
             post = partial(_post, webhook, events)
@@ -91,67 +112,92 @@ def _send_events(context: Any, reports: Sequence[GateReport], location: ResultsL
         except WebhookMistake as mistake:
             _report_loss(context, conn_id, events, str(mistake))
         except Exception as error:
-            # Not the message: it contains the address, which may be a secret.
-            status = getattr(getattr(error, "response", None), "status_code", None)
-            _report_loss(
-                context, conn_id, events, f"HTTP {status}" if status else type(error).__name__
-            )
+            _report_loss(context, conn_id, events, _reason_of(error))
 
 
-def _report_loss(
-    context: Any, conn_id: str, events: Sequence[Mapping[str, Any]], reason: str
-) -> None:
+def _reason_of(error: Exception) -> str:
+    """The status or the kind of an error, not its message: that contains the address, which may be
+    a secret."""
+    status = getattr(getattr(error, "response", None), "status_code", None)
+    return f"HTTP {status}" if status else type(error).__name__
+
+
+def _report_loss(context: Any, conn_id: str, events: Sequence[WebhookEvent], reason: str) -> None:
     """Reports events that a webhook did not take, to the log of the task and to the metrics."""
-    kinds = ", ".join(dict.fromkeys(str(event["type"]) for event in events))
-    log.error("the webhook %s did not take an event: %s (%s)", conn_id, reason, kinds)
+    types = ", ".join(dict.fromkeys(event.type for event in events))
+    log.error("the webhook %s did not take an event: %s (%s)", conn_id, reason, types)
     tags = {"dag_id": context["ti"].dag_id, "task_id": context["ti"].task_id, "webhook": conn_id}
     Stats.incr("dqx.webhook.lost", tags=tags)
 
 
 def _events(
     context: Any, reports: Sequence[GateReport], location: ResultsLocation
-) -> Iterator[dict[str, Any]]:
+) -> Iterator[WebhookEvent]:
     """The events about the slices that the reports have changed."""
     from dqx_airflow.results.incidents import stored_incidents
     from dqx_airflow.results.query import RunsWanted, StoredResults
 
     keys = [report.run_key for report in reports]
-    gates, dates = {key.gate for key in keys}, [key.date for key in keys]
+    gates = {key.gate for key in keys}
+    dates = [key.date for key in keys]
     index = keys[0].map_index if keys[0].map_index >= 0 else None
     wanted = RunsWanted(gates, since=min(dates), until=max(dates), map_index=index)
     results = StoredResults(location.root, location.storage_options)
+    own = {report.run_id: report for report in reports}
     for incident in stored_incidents(results, wanted):
-        if change := _change_by(incident, {report.run_id: report for report in reports}, results):
-            on, is_over = incident.date.isoformat(), not incident.is_open
-            notice = gate_notice(context, is_recovery=is_over, on=on)
-            data = {**notice.payload, "markdown": notice.markdown, "incident": incident.id}
-            data |= {"date": on, "action": "resolve" if is_over else "trigger"}
-            at = datetime.now(timezone.utc).isoformat()
-            yield {"type": f"incident.{change}", "timestamp": at, "data": data}
+        change = _change_by(incident, own, results)
+        if change is not None:
+            yield _event(context, incident, change)
 
 
-def _change_by(incident: Any, own: dict[str, GateReport], results: Any) -> str | None:
+def _event(context: Any, incident: Incident, change: str) -> WebhookEvent:
+    on = incident.date.isoformat()
+    notice = gate_notice(context, is_recovery=not incident.is_open, on=on)
+    data = {
+        **notice.payload,
+        "markdown": notice.markdown,
+        "incident": incident.id,
+        "date": on,
+        "action": "trigger" if incident.is_open else "resolve",
+    }
+    return WebhookEvent(f"incident.{change}", datetime.now(timezone.utc).isoformat(), data)
+
+
+def _change_by(
+    incident: Incident, own: Mapping[str, GateReport], results: StoredResults
+) -> str | None:
     """The change of an incident by the reports of a task, such as "opened"; None without any.
 
     :param own: the reports of the task, by the ids of their runs.
     """
     if incident.repair is not None:
         good = own.get(incident.repair.run_id)
-        ending = "waived" if good and good.waived else "recovered"
-        return None if good is None else "accepted" if good.accepted else ending
+        return None if good is None else _ending(good)
     if incident.id in own:
         return "opened"
-    faults = partial(stored_faults, results.select)
-    last = {(run.run_id in own, run.run_key.gate): run for run in reversed(incident.runs)}
-    pairs = [(run, last.get((False, gate))) for (is_own, gate), run in last.items() if is_own]
-    is_other = any(
-        before is None or faults(before.run_id, before.fail_on) != faults(run.run_id, run.fail_on)
-        for run, before in pairs
-    )
-    return "changed" if is_other else None
+    last_own = {run.run_key.gate: run for run in reversed(incident.runs) if run.run_id in own}
+    before = {run.run_key.gate: run for run in reversed(incident.runs) if run.run_id not in own}
+    for gate, run in last_own.items():
+        earlier = before.get(gate)
+        if earlier is None:
+            return "changed"
+        if _faults(results, earlier) != _faults(results, run):
+            return "changed"
+    return None
 
 
-def _post(webhook: Webhook, events: Sequence[dict[str, Any]]) -> None:
+def _ending(good: GateReport) -> str:
+    """How a report has ended an incident."""
+    if good.accepted:
+        return "accepted"
+    return "waived" if good.waived else "recovered"
+
+
+def _faults(results: StoredResults, run: RunRow) -> set[tuple[str, str, str]]:
+    return stored_faults(results.select, run.run_id, run.fail_on)
+
+
+def _post(webhook: Webhook, events: Sequence[WebhookEvent]) -> None:
     """Posts events, one after the other, each until it is taken or refused.
 
     :raises Exception: one was refused, or is given up.
@@ -168,14 +214,20 @@ def _post(webhook: Webhook, events: Sequence[dict[str, Any]]) -> None:
         session.mount(scheme, StatusOnly(max_retries=again))
     answers = []
     for event in events:
-        body = json.dumps(webhook.template or event)
-        if webhook.template:
-            texts = {**event["data"], "type": event["type"], "password": webhook.password}
-            body = Template(body).safe_substitute({name: _in_json(texts[name]) for name in texts})
+        body = _body(webhook, event)
         headers = _headers(event, body.encode(), webhook.key)
         answers.append(session.post(webhook.address, body, headers=headers, timeout=_EACH_S))
     for answer in answers:
         answer.raise_for_status()
+
+
+def _body(webhook: Webhook, event: WebhookEvent) -> str:
+    """The body of a request: the event, or the template of the webhook with its values."""
+    if not webhook.template:
+        return json.dumps(asdict(event))
+    texts = {**event.data, "type": event.type, "password": webhook.password}
+    template = Template(json.dumps(webhook.template))
+    return template.safe_substitute({name: _in_json(text) for name, text in texts.items()})
 
 
 def _in_json(value: object) -> str:
@@ -183,9 +235,9 @@ def _in_json(value: object) -> str:
     return json.dumps("" if value is None else str(value))[1:-1]
 
 
-def _headers(event: dict[str, Any], body: bytes, key: bytes | None) -> dict[str, str]:
+def _headers(event: WebhookEvent, body: bytes, key: bytes | None) -> dict[str, str]:
     """The headers of a request, with the signature over its id, its time and its body."""
-    own_id = str(uuid5(NAMESPACE_URL, json.dumps(event)))
+    own_id = str(uuid5(NAMESPACE_URL, json.dumps(asdict(event))))
     at = str(int(time.time()))
     headers = {"content-type": "application/json", "webhook-id": own_id, "webhook-timestamp": at}
     if key is not None:
