@@ -155,34 +155,38 @@ class ContractGateOperator(GateOperator):
         yield from one_of("unsupported", self.unsupported, ("error", "warn"))
         pin = self.expect_version
         # 2.10 is 2.1 as a number.
-        if pin is not None and not is_open(pin) and (type(pin) not in (str, int)):
+        if pin is not None and not is_open(pin) and type(pin) not in (str, int):
             yield f"expect_version={pin!r}: write a string, such as '2' or '2.3'"
         if not (self.server is None or isinstance(self.server, str) or is_open(self.server)):
             yield f"server={self.server!r}: write the name of a server of the contract"
-        models = (self.models,) if isinstance(self.models, str) else self.models
-        if not isinstance(models, list | tuple) or not all(
-            isinstance(model, str) for model in models
-        ):
+        if not self._are_models_named():
             yield f"models={self.models!r}: write the name of a model, or a list of names"
         if self.data is not None:
             yield from examine_dataset("data", self.data).mistakes
+        if not self._are_variables_strings():
+            yield f"variables={self.variables!r}: write a mapping of names to strings or None"
+
+    def _are_models_named(self) -> bool:
+        if isinstance(self.models, str):
+            return True
+        return isinstance(self.models, list | tuple) and all(
+            isinstance(model, str) for model in self.models
+        )
+
+    def _are_variables_strings(self) -> bool:
         given = self.variables
-        if given is not None and not is_open(given):
-            texts = [*given, *filter(None, given.values())] if isinstance(given, Mapping) else [0]
-            if not all(isinstance(text, str) or is_open(text) for text in texts):
-                yield f"variables={given!r}: write a mapping of names to strings or None"
+        if given is None or is_open(given):
+            return True
+        if not isinstance(given, Mapping):
+            return False
+        texts = [*given, *(value for value in given.values() if value)]
+        return all(isinstance(text, str) or is_open(text) for text in texts)
 
     def source_mistakes(
         self, folder: Path, datasets: Sequence[DatasetRef] | None
     ) -> tuple[list[str], Sequence[Path]]:
         """Mistakes in a contract that is not a template, and in its pin."""
-        from dqx_airflow.operators.gate_source import (
-            errors_in,
-            find_source,
-            possible_paths,
-            selectable_suites,
-        )
-        from dqx_airflow.operators.mistakes import known_selection
+        from dqx_airflow.operators.gate_source import errors_in, find_source, possible_paths
 
         if is_open(self.contract) or (self.is_set_by_function and not self.contract):
             return [], ()
@@ -195,22 +199,35 @@ class ContractGateOperator(GateOperator):
         except GateMisconfigured as error:
             return [str(error)], ()
         enforcement = self._enforced(file, None)
-        name = f"the contract {file.source.name}"
-        mistakes = errors_in(enforcement.diagnostics, enforcement.sources, name)
+        mistakes = errors_in(
+            enforcement.diagnostics, enforcement.sources, f"the contract {file.source.name}"
+        )
         mistakes += enforcement.refused
-        selection = known_selection(self)
-        if not mistakes and selection is not None:
-            enforced = enforcement.over(datasets or ())
-            pairs = [(enforced.checked.valid_suite, enforced.suite)]
-            mistakes += selectable_suites(selection, pairs, datasets or (), enforced.contract)[1]
         if not mistakes:
-            mistakes += self._place_mistakes(enforcement)
+            mistakes = self._selection_mistakes(enforcement, datasets or ())
+        if not mistakes:
+            mistakes = self._location_mistakes(enforcement)
         if file.path is None:
             return mistakes, ()
         files = (file.path.parent / source for source in enforcement.sources)
         return mistakes, (*possible_paths(str(self.contract), folder), *files)
 
-    def _place_mistakes(self, enforcement: Enforcement) -> list[str]:
+    def _selection_mistakes(
+        self, enforcement: Enforcement, datasets: Sequence[DatasetRef]
+    ) -> list[str]:
+        """Mistakes in the selection of clauses, as far as it is known before the run."""
+        from dqx_airflow.operators.gate_source import selectable_suites
+        from dqx_airflow.operators.mistakes import known_selection
+
+        selection = known_selection(self)
+        if selection is None:
+            return []
+        enforced = enforcement.over(datasets)
+        pairs = [(enforced.checked.valid_suite, enforced.suite)]
+        _, mistakes = selectable_suites(selection, pairs, datasets, enforced.contract)
+        return mistakes
+
+    def _location_mistakes(self, enforcement: Enforcement) -> list[str]:
         """Mistakes in the locations of the models, as far as they are known before the run."""
         from dqx_airflow.operators.data_mistakes import examine_dataset, location_mistakes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from dqx_airflow.operators.exceptions import GateMisconfigured
@@ -174,53 +174,73 @@ class DqlGateOperator(GateOperator):
         self, folder: Path, datasets: Sequence[DatasetRef] | None
     ) -> tuple[list[str], Sequence[Path]]:
         """Mistakes in a suite that is not a template, also with these datasets."""
-        from dqx_airflow.operators.gate_source import (
-            errors_in,
-            find_source,
-            possible_paths,
-            selectable_suites,
-        )
-        from dqx_airflow.operators.mistakes import known_selection
-        from dqx_airflow.plan.resolve import check_datasets
+        from dqx_airflow.operators.gate_source import errors_in, find_source, possible_paths
 
+        if is_open(self.suite) or (self.is_set_by_function and not self.suite):
+            return [], ()
         mistakes: list[str] = []
         files: list[Path] = []
         names: set[str] = set()
-        if is_open(self.suite) or (self.is_set_by_function and not self.suite):
-            return [], ()
-        readable: list[tuple[Suite, FoundSource, Checked]] = []
-        for suite in suites_of(self.suite):
-            if is_open(suite):
+        readable: list[_ReadSuite] = []
+        for given in suites_of(self.suite):
+            if is_open(given):
                 continue
             try:
-                source = find_source(suite, folder, kind="suite", signs=_SIGNS)
+                source = find_source(given, folder, kind="suite", signs=_SIGNS)
             except GateMisconfigured as error:
                 mistakes.append(str(error))
                 continue
             checked, own_files = _checked(source)
-            looked_for = possible_paths(str(suite), folder) if source.path else ()
-            files += (*looked_for, *own_files)
-            name = f"the suite {source.source.name}"
-            mistakes += errors_in(checked.diagnostics, checked.sources, name)
-            if checked.suite is not None:
-                name = checked.suite.name.value
-                mistakes += [_namesakes(name)] if name in names else []
-                names.add(name)
-                if not checked.errors:
-                    readable.append((checked.suite, source, checked))
-        selected: Sequence[Suite | None] = [suite for suite, *_ in readable]
+            if source.path is not None:
+                files += possible_paths(str(given), folder)
+            files += own_files
+            mistakes += errors_in(checked.diagnostics, checked.sources, _named(source))
+            if checked.suite is None:
+                continue
+            name = checked.suite.name.value
+            if name in names:
+                mistakes.append(_namesakes(name))
+            names.add(name)
+            if not checked.errors:
+                readable.append(_ReadSuite(checked.suite, source, checked))
+        mistakes += self._mistakes_in_readable(readable, datasets)
+        return mistakes, files
+
+    def _mistakes_in_readable(
+        self, readable: Sequence[_ReadSuite], datasets: Sequence[DatasetRef] | None
+    ) -> list[str]:
+        """Mistakes in the selection of assertions, and in the selected ones with the datasets."""
+        from dqx_airflow.operators.gate_source import errors_in, selectable_suites
+        from dqx_airflow.operators.mistakes import known_selection
+        from dqx_airflow.plan.resolve import check_datasets
+
+        mistakes: list[str] = []
+        selected: Sequence[Suite | None] = [read.suite for read in readable]
         selection = known_selection(self)
         if selection is not None and len(readable) == len(suites_of(self.suite)):
-            pairs = [(suite, source.source) for suite, source, _ in readable]
-            selected, unselected = selectable_suites(selection, pairs, datasets or ())
-            mistakes += unselected
-        for chosen, (_, source, checked) in zip(selected, readable, strict=True):
-            if chosen is not None and datasets is not None:
+            pairs = [(read.suite, read.source.source) for read in readable]
+            selected, mistakes = selectable_suites(selection, pairs, datasets or ())
+        if datasets is None:
+            return mistakes
+        for chosen, read in zip(selected, readable, strict=True):
+            if chosen is not None:
                 diagnostics = check_datasets(chosen, datasets)
-                mistakes += errors_in(
-                    diagnostics, checked.sources, f"the suite {source.source.name}"
-                )
-        return mistakes, files
+                mistakes += errors_in(diagnostics, read.checked.sources, _named(read.source))
+        return mistakes
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadSuite:
+    """A suite without errors, with its source and its diagnostics."""
+
+    suite: Suite
+    source: FoundSource
+    checked: Checked
+
+
+def _named(source: FoundSource) -> str:
+    """The name of a suite in messages."""
+    return f"the suite {source.source.name}"
 
 
 def suites_of(

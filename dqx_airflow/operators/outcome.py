@@ -13,7 +13,7 @@ from dqx_airflow import values
 from dqx_airflow.diagnostics import verdicts
 from dqx_airflow.operators.exceptions import GateBlocked, GateBroken
 from dqx_airflow.operators.summary import LONGEST_MESSAGE, cut
-from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Verdict
+from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Promotion, Verdict
 
 OnViolation: TypeAlias = Literal["fail", "skip", "warn", "ask"]
 
@@ -47,34 +47,40 @@ def combined_report(reports: Sequence[GateReport], gate: str) -> GateReport:
     """
     if len(reports) == 1:
         return reports[0]
-    outcome = values.worst_outcome(report.outcome for report in reports)
-    worst = next(report for report in reports if report.outcome is outcome)
+    worst = _worst(reports)
     dates = sorted({report.run_key.date for report in reports})
     suites = tuple(dict.fromkeys(report.suite for report in reports))
-    key = replace(worst.run_key, gate=gate, date=dates[0])
+    verdicts_of_all = tuple(
+        _named(verdict, report, has_dates=len(dates) > 1, has_suites=len(suites) > 1)
+        for report in reports
+        for verdict in report.verdicts
+    )
     return replace(
         worst,
-        run_key=key,
+        run_key=replace(worst.run_key, gate=gate, date=dates[0]),
         suite=", ".join(suites),
-        outcome=outcome,
-        verdicts=tuple(
-            _named(verdict, report, has_dates=len(dates) > 1, has_suites=len(suites) > 1)
-            for report in reports
-            for verdict in report.verdicts
-        ),
+        verdicts=verdicts_of_all,
         datasets=_datasets(reports),
         started_at=min(report.started_at for report in reports),
         finished_at=max(report.finished_at for report in reports),
         sources=tuple(dict.fromkeys(source for report in reports for source in report.sources)),
         until=dates[-1] if len(dates) > 1 else None,
-        unpromoted=tuple(
-            dict.fromkeys(
-                f"{name} of {report.run_key.date}"
-                for report in (reports if len(dates) > 1 else ())
-                for name in report.not_promoted
-            )
-        ),
+        unpromoted=_unpromoted(reports) if len(dates) > 1 else (),
     )
+
+
+def _worst(reports: Sequence[GateReport]) -> GateReport:
+    """The first report with the worst outcome."""
+    outcome = values.worst_outcome(report.outcome for report in reports)
+    return next(report for report in reports if report.outcome is outcome)
+
+
+def _unpromoted(reports: Sequence[GateReport]) -> tuple[str, ...]:
+    """The datasets that were not promoted, each with its date, once for several suites."""
+    names = [
+        f"{name} of {report.run_key.date}" for report in reports for name in report.not_promoted
+    ]
+    return tuple(dict.fromkeys(names))
 
 
 def _named(verdict: Verdict, report: GateReport, *, has_dates: bool, has_suites: bool) -> Verdict:
@@ -102,22 +108,26 @@ def _joined(items: Sequence[DatasetSnapshot]) -> DatasetSnapshot:
     """One snapshot of a dataset on several dates."""
     if len(items) == 1 or all(snapshot.condition is None for snapshot in items):
         return items[0]
-    promotions = [snapshot.promotion for snapshot in items if snapshot.promotion is not None]
-    newest = max(promotions, key=lambda promotion: promotion.version, default=None)
     return replace(
         items[0],
         rows=_sum([snapshot.rows for snapshot in items]),
         metrics=(),
         quarantined=_sum([snapshot.quarantined for snapshot in items]),
         condition=" OR ".join(f"({snapshot.condition})" for snapshot in items),
-        promotion=newest
-        if newest is None
-        else replace(
-            newest,
-            rows=sum(promotion.rows for promotion in promotions),
-            is_blocked=any(promotion.is_blocked for promotion in promotions),
-            left_out=sum(promotion.left_out for promotion in promotions),
-        ),
+        promotion=_joined_promotion(items),
+    )
+
+
+def _joined_promotion(items: Sequence[DatasetSnapshot]) -> Promotion | None:
+    """The promotion of a dataset with the rows of all dates; None without any."""
+    promotions = [snapshot.promotion for snapshot in items if snapshot.promotion is not None]
+    if not promotions:
+        return None
+    return replace(
+        max(promotions, key=lambda promotion: promotion.version),
+        rows=sum(promotion.rows for promotion in promotions),
+        is_blocked=any(promotion.is_blocked for promotion in promotions),
+        left_out=sum(promotion.left_out for promotion in promotions),
     )
 
 

@@ -36,6 +36,7 @@ from sqlalchemy import and_, func, or_, select, tuple_
 
 from dqx_airflow.operators.results_location import ResultsLocation, results_location_of
 from dqx_airflow.operators.summary import XCOM_KEY
+from dqx_airflow.ui.json_members import NotInJson
 from dqx_airflow.ui.summary_view import Summary, parsed
 
 __all__ = ["GetUserDep", "SessionDep"]
@@ -143,7 +144,7 @@ class TaskRun(NamedTuple):
     operator: str | None
     attempt_id: str
     run_after: datetime | None = None
-    pushed: object = None
+    pushed: NotInJson[object] = None
     logical_date: datetime | None = None
     started: datetime | None = None
     ended: datetime | None = None

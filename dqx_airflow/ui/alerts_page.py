@@ -29,6 +29,7 @@ from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.assertion_view import SPARK_HEIGHT, SPARK_WIDTH
 from dqx_airflow.ui.board_page import gate_rows, recent_attempts
 from dqx_airflow.ui.chart import Chart, chart_of, past_of
+from dqx_airflow.ui.json_members import NotInJson
 from dqx_airflow.ui.store import Answer
 from dqx_airflow.ui.verdict_text import reading_of
 from dqx_airflow.values import Verdict
@@ -67,7 +68,7 @@ class AlertGroup:
     gate: str
     instance: str
     unlabelled: int
-    spark: Chart | None
+    spark: NotInJson[Chart | None]
     alerts: list[Alert]
 
 

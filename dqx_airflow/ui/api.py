@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable
-from datetime import date, timedelta
-from enum import Enum
 from fractions import Fraction
 from functools import cache, wraps
-from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 
 from fastapi import APIRouter, Request, Response
 from fastapi.openapi.utils import get_openapi
@@ -22,22 +20,11 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, cr
 from starlette.routing import BaseRoute
 
 from dqx_airflow import __version__
+from dqx_airflow.ui.json_members import members_of
 from dqx_airflow.ui.responses import Notice, Page, without_invisible
 from dqx_airflow.values.json_form import number_of_json
 
 PREFIX = "/api/v1"
-
-_LEFT_OUT = frozenset(
-    {
-        *("AlertGroup.spark", "AssertionHistory.chart", "AssertionView.spark"),
-        *("AssertionView.wide", "Cell.of", "Cell.report", "DatasetGate.chart"),
-        *("DatasetSnapshot.arrivals", "DatasetSnapshot.condition", "DatasetSnapshot.fields"),
-        *("DatasetSnapshot.fingerprint", "DatasetSnapshot.metrics", "EnforcedContract.clauses"),
-        *("EnforcedContract.sources", "Proposal.evidence", "ProposalView.charts"),
-        *("ReportView.verdicts", "TaskRun.pushed", "Verdict.measured"),
-    }
-)
-"""The members without a place in the JSON: not shown on pages, shown elsewhere, or drawings."""
 
 
 def _shown(value: object) -> object:
@@ -49,8 +36,6 @@ _IN_JSON: dict[Any, Any] = {
     Fraction: Annotated[Fraction, PlainSerializer(number_of_json, float | str)],
 }
 """The types that have another form in JSON than Pydantic gives them."""
-
-_PLAIN = (str, int, float, NoneType, date, timedelta, Enum)
 
 
 class Problem(BaseModel):
@@ -128,24 +113,10 @@ def _model_of(kind: Any) -> Any:
         return (Union if is_union else get_origin(kind))[own]
     if not hasattr(kind, "__match_args__"):
         return _IN_JSON.get(kind, kind)
-    members: dict[str, Any] = {n: (_model_of(of), ...) for n, of in _members_of(kind).items()}
+    members: dict[str, Any] = {
+        name: (_model_of(member), ...) for name, member in members_of(kind).items()
+    }
     about = inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0]
     settings = ConfigDict(from_attributes=True)
     model: Any = create_model(kind.__name__, __config__=settings, __doc__=about, **members)
     return model
-
-
-def _members_of(kind: Any) -> dict[str, Any]:
-    """The types of a type's members by name: its fields, and its properties that are strings,
-    numbers or times."""
-    hints = get_type_hints(kind)
-    found = {
-        name: hints[name] for name in getattr(kind, "__dataclass_fields__", kind.__match_args__)
-    }
-    for name, member in inspect.getmembers(kind, lambda one: isinstance(one, property)):
-        returned = get_type_hints(member.fget)["return"]
-        ways = get_args(returned) if isinstance(returned, UnionType) else (returned,)
-        if all(get_origin(one) is None and issubclass(one, _PLAIN) for one in ways):
-            found[name] = returned
-    left_out = {name for name in found if f"{kind.__name__}.{name}" in _LEFT_OUT}
-    return {name: of for name, of in found.items() if name not in left_out}

@@ -10,6 +10,7 @@ from dqx_airflow.diagnostics.verdicts import is_age
 from dqx_airflow.ui import report_view, responses
 from dqx_airflow.ui.chart import Chart, PastValue, chart_of, past_of
 from dqx_airflow.ui.failing_rows import Sample, samples_of
+from dqx_airflow.ui.json_members import NotInJson
 from dqx_airflow.ui.verdict_text import failing_total, operands_of, reading_of
 from dqx_airflow.values import GateReport, Status, Verdict
 
@@ -30,8 +31,8 @@ class AssertionView:
     verdict: Verdict
     blocks: bool
     lacks: bool
-    spark: Chart | None
-    wide: Chart | None
+    spark: NotInJson[Chart | None]
+    wide: NotInJson[Chart | None]
     samples: tuple[Sample, ...]
     failing: str
     operands: tuple[tuple[str, str], ...]

@@ -17,6 +17,7 @@ from dqx_airflow.results.query import RunsWanted, StoredResults
 from dqx_airflow.ui import report_view
 from dqx_airflow.ui.airflow import DEPTH, GateDag, SessionDep, TaskRun, TasksDep, recent_runs
 from dqx_airflow.ui.api import PageRouter
+from dqx_airflow.ui.json_members import NotInJson
 from dqx_airflow.ui.responses import Filters, Page, PageNumber, Paging, store_client
 from dqx_airflow.ui.slices_page import open_of
 from dqx_airflow.ui.store import StoreClient
@@ -48,8 +49,8 @@ class Cell:
 
     state: str
     run: TaskRun
-    report: report_view.ReportView | None
-    of: tuple[TaskRun, ...]
+    report: NotInJson[report_view.ReportView | None]
+    of: NotInJson[tuple[TaskRun, ...]]
 
     @property
     def instances(self) -> int:

@@ -20,6 +20,7 @@ from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.assertion_view import WIDE_HEIGHT, WIDE_WIDTH, histories
 from dqx_airflow.ui.board_page import STATES_WORST_FIRST, GateRow, counts_line, gate_rows
 from dqx_airflow.ui.chart import Chart, PastValue, chart_of
+from dqx_airflow.ui.json_members import NotInJson
 from dqx_airflow.ui.responses import Filters, PageNumber, Paging, report_address
 from dqx_airflow.ui.summary_view import (
     Summary,
@@ -174,7 +175,7 @@ class AssertionHistory:
     newest: Verdict
     past: list[PastValue]
     failures: int
-    chart: Chart | None
+    chart: NotInJson[Chart | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +186,7 @@ class DatasetGate:
 
     row: GateRow
     names: tuple[str, ...]
-    chart: Chart | None
+    chart: NotInJson[Chart | None]
     days: list[DatasetDay]
     assertions: list[AssertionHistory]
     more: int

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 from dqx_airflow import values
 from dqx_airflow.diagnostics.verdicts import headline
 from dqx_airflow.lineage.names import location_of, trimmed_location
+from dqx_airflow.ui.json_members import NotInJson
 from dqx_airflow.values import DatasetSnapshot, Outcome, Status, Verdict
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class ReportView:
     outcome: Outcome
     headline: str
     counts: Mapping[Status, int]
-    verdicts: tuple[Verdict, ...]
+    verdicts: NotInJson[tuple[Verdict, ...]]
     datasets: tuple[DatasetSnapshot, ...]
     fail_on: values.Severity | None
     finished_at: datetime | None

@@ -26,6 +26,7 @@ from dqx_airflow.tuning.proposals import (
 from dqx_airflow.ui import responses
 from dqx_airflow.ui.airflow import VisitorDep, tasks_of
 from dqx_airflow.ui.api import PageRouter
+from dqx_airflow.ui.json_members import NotInJson
 from dqx_airflow.ui.store import Answer, StoreClient
 from dqx_airflow.ui.summary_view import list_of, mapping_of
 
@@ -44,7 +45,7 @@ class ProposalView:
     held_out: str
     days: list[dict[str, str]]
     more_days: int
-    charts: list[Markup]
+    charts: NotInJson[list[Markup]]
 
 
 def _view(stored: StoredProposal) -> ProposalView:
