@@ -115,7 +115,8 @@ class Flow:
 
     def add_report(self, report: GateReport) -> None:
         """Adds the datasets of a run, and the tables to which it promoted rows."""
-        gate, day = report.run_key.gate, f"{report.finished_at:%Y-%m-%d}"
+        gate = report.run_key.gate
+        day = f"{report.finished_at:%Y-%m-%d}"
         for found in report.datasets:
             if found.format != "query":
                 columns = [one.column for one in report.verdicts if found.name in one.datasets[:1]]
@@ -185,7 +186,9 @@ class Flow:
 
     def _jobs_behind(self, table: Table) -> set[tuple[str, str]]:
         """The jobs that read a table, or data derived from it before the next check."""
-        jobs, found, left = set[tuple[str, str]](), {table}, [table]
+        jobs = set[tuple[str, str]]()
+        found = {table}
+        left = [table]
         while left:
             at = left.pop()
             for job in at.readers - jobs:

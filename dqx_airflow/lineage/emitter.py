@@ -24,14 +24,16 @@ from dqx_airflow.values.redact import RedactingFilter, redact, secrets_of
 
 log = logging.getLogger(__name__)
 
-_CHECK_S, _CLOSE_S = 5.0, 0.1
+_CHECK_S = 5.0
+_CLOSE_S = 0.1
 
 # They log configuration, addresses and errors unredacted.
 _TRANSPORTS = ("async_http", "composite", "datadog", "file", "http", "kafka", "transform.transform")
 _TALKATIVE = (
     *(f"openlineage.client.{name}" for name in ("client", "utils", "git")),
     *(f"openlineage.client.transport.{name}" for name in _TRANSPORTS),
-    *("urllib3.connectionpool", "urllib3.util.retry"),
+    "urllib3.connectionpool",
+    "urllib3.util.retry",
 )
 
 
@@ -141,7 +143,8 @@ class LineageEmitter:
         """Closes connections. Never raises."""
         try:
             if self._transport is not None:
-                closed, limit_s = self._transport, max(self.time_budget.left_s, _CLOSE_S)
+                closed = self._transport
+                limit_s = max(self.time_budget.left_s, _CLOSE_S)
                 TimeBudget(limit_s).wait_for(lambda: closed.close(limit_s))
         except Exception as error:
             log.warning("OpenLineage transport did not close: %s", self._redacted_line(error))
@@ -157,7 +160,8 @@ class LineageEmitter:
     def _build(self) -> None:
         client = transport.quiet_client()
         if self._is_disabled:
-            self._client, self._transport = client, client.transport
+            self._client = client
+            self._transport = client.transport
             return
         config = transport.settings(client)
         if config is None and self._filter.errors:
@@ -214,7 +218,8 @@ class LineageEmitter:
     def _resend_all(self, waiting: Iterable[Path]) -> int:
         for part in self._parts:
             part.down = None
-        sent, refused_runs = 0, set()
+        sent = 0
+        refused_runs = set()
         deadline = time.monotonic() + self.time_budget.left_s
         for path in waiting:
             # Reading them takes time as well, if there are many.

@@ -220,7 +220,8 @@ def promoted(report: GateReport, *, catalog: str = DEFAULT_NAMESPACE) -> list[Ou
 
 def failure_message(report: GateReport) -> str:
     """The number of assertions that did not hold, and the worst of them, on one line."""
-    failed, errors = report.count(Status.FAILED), report.count(Status.ERROR)
+    failed = report.count(Status.FAILED)
+    errors = report.count(Status.ERROR)
     line = f"{report.outcome.value}: {failed} of {len(report.verdicts)} assertions failed"
     if errors:
         line += f", {errors} could not be evaluated"
@@ -314,7 +315,8 @@ def _event(
     """
     run = Run(str(UUID(run_id)), facets={**_run_facets(request), **run_facets})
     known = bare_inputs(request.datasets) if inputs is None else inputs
-    job, about = job_name(request.job_key.gate), origin(request)
+    job = job_name(request.job_key.gate)
+    about = origin(request)
     return job_event(state, run, when, namespace, job, "GATE", known, outputs, about)
 
 
@@ -557,7 +559,8 @@ def tags(report: values.GateReport) -> ol.tags_run.TagsRunFacet | None:
     A quarantine is not an output: readers of the data of a gate do not read it, and a run that
     blocked has no outputs.
     """
-    partial, accepted = report.partial, report.accepted
+    partial = report.partial
+    accepted = report.accepted
     texts = {
         "dqx_partial": f"{partial.selected} of {partial.assertions} assertions"
         if partial
@@ -749,7 +752,8 @@ def _metrics(
 ) -> dict[str, F]:
     if not snapshot.metrics and snapshot.rows is None:
         return {}
-    rows, by_column = _row_count(snapshot), _column_metrics(snapshot.metrics, columns)
+    rows = _row_count(snapshot)
+    by_column = _column_metrics(snapshot.metrics, columns)
     return {"dataQualityMetrics": ours(facet, rowCount=rows, columnMetrics=by_column)}
 
 

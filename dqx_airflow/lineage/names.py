@@ -142,14 +142,16 @@ def name_of_path(location: str) -> DatasetName:
     # A single letter is a drive, not a scheme.
     if match is None or len(match["scheme"]) == 1:
         return _local(location)
-    scheme, authority = match["scheme"].lower(), match["authority"] or ""
+    scheme = match["scheme"].lower()
+    authority = match["authority"] or ""
     # The query of a URI carries signatures (`?sig=...`), never the name of the data.
     path = re.sub(r"\?[^/?=]+=.*", "", match["path"], flags=re.S)
     authority = _without_credentials(scheme, authority)
     if scheme == "file":
         return _local(path, authority)
     if store := _OBJECT_STORES.get(scheme):
-        namespace, name = f"{store}://{authority}", path.strip("/") or "/"
+        namespace = f"{store}://{authority}"
+        name = path.strip("/") or "/"
         return _named(namespace, name, f"{namespace}/{_quoted(name.lstrip('/'))}")
     if scheme in _DATABASES:
         name = path.strip("/")

@@ -21,9 +21,12 @@ from dqx_airflow.values import GateReport, Outcome
 if TYPE_CHECKING:
     from dqx_airflow.results.query import StoredResults
 
-ACCEPT, KEEP = "Accept this data", "Keep blocked"
+ACCEPT = "Accept this data"
+KEEP = "Keep blocked"
 _REASON = "To accept this data, give a reason: without one, the gate asks again."
-_MOST_ROWS, _LONGEST_ROW, _LONGEST_SUBJECT = 5, 200, 255
+_MOST_ROWS = 5
+_LONGEST_ROW = 200
+_LONGEST_SUBJECT = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,8 @@ def record(results: StoredResults, reports: Sequence[GateReport], answer: Answer
             except RequestError as error:
                 raise GateBlocked(error.in_one_line) from None
             continue
-        key, text = report.run_key, f"kept blocked{f': {answer.reason}' if answer.reason else ''}"
+        key = report.run_key
+        text = f"kept blocked{f': {answer.reason}' if answer.reason else ''}"
         note = IncidentNote(
             key.gate, key.date, COMMENT, answer.author, text, key.map_index, report.slice
         )

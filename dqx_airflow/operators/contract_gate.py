@@ -110,7 +110,8 @@ class ContractGateOperator(GateOperator):
             raise GateMisconfigured("; ".join(enforcement.refused))
         for warning in enforcement.warnings:
             self.log.warning("%s", warning)
-        self._found, self._enforcement = source, enforcement
+        self._found = source
+        self._enforcement = enforcement
         self.source_file = source.path
         return enforcement.source
 
@@ -348,7 +349,8 @@ def contract_deadline(
     folder = Path(sys._getframe(1).f_code.co_filename).parent
     found = find_source(contract, folder, kind="contract", signs=_SIGNS)
     read = no_files if found.path is None else FolderReader(found.path.parent)
-    known, name = read_contract(found.source, read), f"contract {found.source.name}"
+    known = read_contract(found.source, read)
+    name = f"contract {found.source.name}"
     rules = known.contract.rules() if known.contract is not None and not known.errors else ()
     ages = [
         rule.demand.age_s

@@ -493,7 +493,8 @@ class GateOperator(SparkJobOperator):
 
         from dqx_airflow.lineage import events
 
-        request, report = self.request, self.report
+        request = self.request
+        report = self.report
         if request is None or report is None or self.job_sends_events():
             return self.get_openlineage_facets_on_start()
         catalog = request.parent.namespace if request.parent else events.DEFAULT_NAMESPACE

@@ -330,10 +330,9 @@ def origin_of(task: Any, source: Path | None) -> values.GateOrigin:
     from dqx_airflow.values.files import source_location
 
     default = conf.get("operators", "default_owner", fallback="airflow")
-    written = (getattr(task, name, None) for name in ("doc_md", "doc", "doc_rst"))
     return values.GateOrigin(
         owner=task.owner if task.owner != default else None,
-        documentation=next(filter(None, written), None),
+        documentation=task.doc_md or task.doc or task.doc_rst or None,
         source=None if source is None else source_location(source),
     )
 

@@ -198,7 +198,8 @@ def target_mistakes(instances: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """
     promoted_by: dict[tuple[str, str, str], int] = {}
     for number, arguments in enumerate(instances):
-        part, date = _fixed(arguments.get("promote_slice")), _fixed(arguments.get("date"))
+        part = _fixed(arguments.get("promote_slice"))
+        date = _fixed(arguments.get("date"))
         if part is None or date is None:
             continue
         for target in _targets(arguments.get("promote_to")):
@@ -229,7 +230,8 @@ def _fixed(value: Any) -> str | None:
 
 def _unnamed(kind: type[Any], given: Mapping[str, Any], own: Mapping[str, Any]) -> list[str]:
     """The unknown arguments of an instance, and the required ones that are missing."""
-    named, parameters = {*given, *own, *_default_args(given)}, _parameters(kind.__mro__)
+    named = {*given, *own, *_default_args(given)}
+    parameters = _parameters(kind.__mro__)
     missing = [
         f"missing argument {name}: {_WHERE_MAPPED}"
         for name in kind.checked_arguments

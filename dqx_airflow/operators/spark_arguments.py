@@ -12,9 +12,24 @@ from dqx_airflow.operators.gate_arguments import as_written, one_of
 from dqx_airflow.operators.templates import is_open
 
 _STRINGS = (
-    *("conn_id", "files", "py_files", "archives", "jars", "packages", "exclude_packages"),
-    *("repositories", "driver_class_path", "java_class", "driver_memory", "executor_memory"),
-    *("keytab", "principal", "proxy_user", "name", "spark_binary", "properties_file"),
+    "conn_id",
+    "files",
+    "py_files",
+    "archives",
+    "jars",
+    "packages",
+    "exclude_packages",
+    "repositories",
+    "driver_class_path",
+    "java_class",
+    "driver_memory",
+    "executor_memory",
+    "keytab",
+    "principal",
+    "proxy_user",
+    "name",
+    "spark_binary",
+    "properties_file",
     "yarn_queue",
 )
 _COUNTS = ("num_executors", "executor_cores", "total_executor_cores")

@@ -32,10 +32,25 @@ _NAME = "dqx-gate"
 _LONGEST_NAME = 40
 _LONGEST_CANCEL_S = 20.0
 _OF_SUBMISSION = (
-    *("application", "files", "py_files", "archives", "jars", "packages", "driver_class_path"),
-    *("driver_memory", "executor_memory", "executor_cores", "total_executor_cores"),
-    *("num_executors", "keytab", "principal", "proxy_user", "properties_file", "yarn_queue"),
-    *("post_submit_commands", "deploy_mode"),
+    "application",
+    "files",
+    "py_files",
+    "archives",
+    "jars",
+    "packages",
+    "driver_class_path",
+    "driver_memory",
+    "executor_memory",
+    "executor_cores",
+    "total_executor_cores",
+    "num_executors",
+    "keytab",
+    "principal",
+    "proxy_user",
+    "properties_file",
+    "yarn_queue",
+    "post_submit_commands",
+    "deploy_mode",
 )
 """The arguments without effect on a Spark Connect server, whose session exists already."""
 
@@ -302,10 +317,12 @@ class SparkJobOperator(SparkSubmitOperator):
             _name_driver_pod(hook)
         elif hook._is_kubernetes:
             # The provider expects them in a pod, and this driver has none.
-            hook._env, hook._env_vars = hook._env_vars, None
+            hook._env = hook._env_vars
+            hook._env_vars = None
         log = SubmissionLog(hook.log, self._spark_log)
         hook._log = log
-        read_output, mask = hook._process_spark_submit_log, hook._mask_cmd
+        read_output = hook._process_spark_submit_log
+        mask = hook._mask_cmd
         hook._process_spark_submit_log = lambda lines: read_output(
             _noting_exit_code(hook, log.reading(lines))
         )
@@ -317,12 +334,9 @@ class SparkJobOperator(SparkSubmitOperator):
 
         :param extra: the extra of the Spark connection.
         """
-        modes = (
-            self._deploy_mode,
-            extra.get("deploy-mode"),
-            (self.conf or {}).get("spark.submit.deployMode"),
-        )
-        return next(filter(None, modes), "client") != "cluster"
+        of_conf = (self.conf or {}).get("spark.submit.deployMode")
+        mode = self._deploy_mode or extra.get("deploy-mode") or of_conf or "client"
+        return bool(mode != "cluster")
 
 
 def _name_driver_pod(hook: Any) -> None:

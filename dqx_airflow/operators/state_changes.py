@@ -110,7 +110,8 @@ def _runs_until(
     from dqx_airflow.results.query import PARTIAL, equals, literal, of_dates, of_instance
     from dqx_airflow.results.schema import RUNS
 
-    gate, finished_at = str(report.get("gate") or ""), str(report.get("finished_at") or "")
+    gate = str(report.get("gate") or "")
+    finished_at = str(report.get("finished_at") or "")
     until = datetime.fromisoformat(finished_at).astimezone(timezone.utc).replace(tzinfo=None)
     is_gate = equals("gate", gate)
     if report.get("parts"):

@@ -22,8 +22,15 @@ NO_REPORT = "no report"
 """The outcome in the summary of a gate that has no report."""
 
 TEXTS_OF_A_VERDICT = (
-    *("name", "expression", "expected", "reason", "clause", "let_by", "waived_by"),
-    *("accepted_by", "worst_group"),
+    "name",
+    "expression",
+    "expected",
+    "reason",
+    "clause",
+    "let_by",
+    "waived_by",
+    "accepted_by",
+    "worst_group",
 )
 TEXTS_OF_A_CONTRACT = ("id", "version", "dialect", "pin", "name", "description", "status")
 COUNTS_OF_A_CONTRACT = ("checked", "documented", "unsupported", "accepted")
@@ -38,7 +45,8 @@ _LONGEST_PLACE = 1000
 
 def summary(report: GateReport) -> dict[str, Any]:
     """The report for XCom: counts and the relevant verdicts, a few kB at most."""
-    failed, errors = report.with_status(Status.FAILED), report.with_status(Status.ERROR)
+    failed = report.with_status(Status.FAILED)
+    errors = report.with_status(Status.ERROR)
     lacking = report.not_evaluated
     is_blocked = report.outcome is Outcome.BLOCKED
     shown = failed + errors + lacking if is_blocked else lacking + failed + errors

@@ -135,7 +135,8 @@ class GateTrigger(BaseTrigger):
 
         The driver is polled at growing intervals, up to `longest_wait_s` seconds.
         """
-        wait_s, silences = min(_FIRST_WAIT_S, self.longest_wait_s), 0
+        wait_s = min(_FIRST_WAIT_S, self.longest_wait_s)
+        silences = 0
         while True:
             end = None
             try:
@@ -208,7 +209,8 @@ class GateTrigger(BaseTrigger):
         from dqx_airflow.results.query import StoredResults, read_reports
 
         request = from_json(GateRequest, self.request)
-        keys, attempt = request.run_keys, request.attempt.id
+        keys = request.run_keys
+        attempt = request.attempt.id
         try:
             results = StoredResults(request.results_root, self._storage_options())
             reports = read_reports(results, keys, attempt, request.answered)

@@ -10,7 +10,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 _PREFIX = "whsec_"
-_LEAST, _MOST = 24, 64
+_LEAST = 24
+_MOST = 64
 _FORM = (
     "write whsec_ and the base64 of 24 to 64 random bytes, such as "
     "whsec_$(openssl rand -base64 32), or leave the password out to send events unsigned"

@@ -552,7 +552,8 @@ def graph_of(data: object) -> DagGraph:
     upstream: dict[str, frozenset[str]] = {}
     for task in tasks if isinstance(tasks, list) else ():
         fields = _get(task, "__var") or task
-        task_id, following = _get(fields, "task_id"), _get(fields, "downstream_task_ids")
+        task_id = _get(fields, "task_id")
+        following = _get(fields, "downstream_task_ids")
         if isinstance(task_id, str):
             ids = following if isinstance(following, list) else ()
             upstream[task_id] = frozenset(follower for follower in ids if isinstance(follower, str))

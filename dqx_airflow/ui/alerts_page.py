@@ -185,8 +185,10 @@ def label(visitor: airflow.VisitorDep, form: responses.Form) -> Response:
     """Stores a user's label of a failure: first in Airflow's audit log, then in the label table."""
     truth, reason = responses.chosen(form, _GROUND_TRUTH, "ground_truth", "reason", _LONGEST_REASON)
     client = responses.store_client()
-    run_id, columns = form.get("report", ""), ("attempt_id", "gate", "run_id", "dataset_date")
-    where, order = [equals("run_id", run_id)], 'ORDER BY "finished_at", "run_id"'
+    run_id = form.get("report", "")
+    columns = ("attempt_id", "gate", "run_id", "dataset_date")
+    where = [equals("run_id", run_id)]
+    order = 'ORDER BY "finished_at", "run_id"'
     runs = client.ask(lambda store: tuple(store.select(RUNS, columns, where, order)))
     task = _task_of_run(visitor.session, runs)
     dags = [task.dag_id] if task else []
@@ -219,7 +221,8 @@ def label(visitor: airflow.VisitorDep, form: responses.Form) -> Response:
         "report": alert.run_id,
         "label": new_label.id,
     }
-    write, back = partial(write_labels, labels=[new_label]), _page_before(form, task)
+    write = partial(write_labels, labels=[new_label])
+    back = _page_before(form, task)
     return responses.recorded_change(visitor, "dqx label", [task], facts, write, back)
 
 

@@ -72,7 +72,8 @@ def histories(
     reports."""
     by_assertion: dict[AssertionKey, list[tuple[PastValue, Verdict]]] = {}
     for report in reports:
-        key, attempt = report.run_key, report.attempt.id
+        key = report.run_key
+        attempt = report.attempt.id
         href = responses.report_address(dag_id, task_id, key, attempt, report.run_id)
         for verdict in report.verdicts:
             past = past_of(report.run_key.date, verdict, href)

@@ -25,7 +25,9 @@ from dqx_airflow.ui.summary_view import outcome_of_summary, view_of_summary
 from dqx_airflow.ui.verdict_text import fault_of
 from dqx_airflow.values import EnforcedContract, GateReport, Status, Verdict
 
-NO_REPORT, RUNNING, NOT_RUN = "no report", "running", "not run"
+NO_REPORT = "no report"
+RUNNING = "running"
+NOT_RUN = "not run"
 
 _LAST_RUNS = 3
 _GRACE = timedelta(minutes=15)
@@ -293,17 +295,20 @@ def counts_of_rows(client: StoreClient, rows: list[GateRow]) -> Mapping[tuple[st
     if client.root is None:
         return {}
     tasks = recent_attempts(rows)
-    wanted, columns = RunsWanted(attempt_ids=tasks), ("attempt_id", "gate")
+    wanted = RunsWanted(attempt_ids=tasks)
+    columns = ("attempt_id", "gate")
     runs = client.ask(lambda store: tuple(store.run_rows(wanted, columns)))
     gates = {(tasks[run["attempt_id"]], run["gate"]) for run in runs.found}
     counts = client.ask(lambda store: unlabelled_counts(store, {gate for _, gate in gates}))
-    by_gate, by_task = dict(counts.found), Counter[tuple[str, str]]()
+    by_gate = dict(counts.found)
+    by_task = Counter[tuple[str, str]]()
     for task, gate in gates:
         by_task[task] += by_gate.get(gate, 0)
     return by_task
 
 
-_MOST_PAST, _MOST_PAST_OF_GATE = 180, 60
+_MOST_PAST = 180
+_MOST_PAST_OF_GATE = 60
 
 
 def past_of_gates(
@@ -359,7 +364,8 @@ def board(
     page: PageNumber,
 ) -> Page[BoardPage]:
     """The gates of all DAGs that the user may read, worst first."""
-    now, client = datetime.now(timezone.utc), store_client()
+    now = datetime.now(timezone.utc)
+    client = store_client()
     rows = gate_rows(recent_runs(session, tasks.tasks), tasks.dags, now)
     open_, _ = open_of(session, client, tasks)
     session.close()

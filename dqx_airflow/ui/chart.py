@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import groupby
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.ui.verdict_text import Reading
@@ -18,7 +18,6 @@ from dqx_airflow.values.exact import NUMBERS, is_finite_number
 
 _NUMBER = re.compile(r"(?<![\w.])(-?\d[\d_]*(?:\.\d+)?(?:[eE][+-]?\d+)?)(%?)(?=\)?$)")
 _Point: TypeAlias = tuple[float, float]
-_Scale: TypeAlias = Callable[[float], float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,66 +130,96 @@ def chart_of(
     drawn = [*numbers, *(limit for past in history for limit in past.limits)]
     is_count = all(isinstance(past.value, int | None) for past in history)
     levels = levels_of(float(min(drawn)), float(max(drawn)), is_count=is_count, is_age=is_age)
-    low, high = levels[0], levels[-1]
-    margin = 6.0
-    # Halves, because the difference of the largest numbers overflows.
-    span = high / 2 - low / 2
-    places = _places(history)
-
-    def x(place: float) -> float:
-        """The position of a value; halfway between two of them for a fractional index."""
-        before, after = places[math.floor(place)], places[math.ceil(place)]
-        return round(margin + (before + after) / 2 * (width - 2 * margin), 1)
-
-    def y(value: float) -> float:
-        share = (value / 2 - low / 2) / span if span else 0.5
-        return round(height - margin - share * (height - 2 * margin), 1)
-
-    points = [None if value is None else (x(i), y(value)) for i, value in enumerate(values)]
-    bottom = round(height - margin / 2, 1)
+    plane = _Plane(width, height, tuple(_places(history)), levels[0], levels[-1])
+    points = [
+        None if value is None else (plane.x(index), plane.y(value))
+        for index, value in enumerate(values)
+    ]
+    days, posts = _axis(history, plane)
     return Chart(
         width=width,
         height=height,
         label=_label(name, history, numbers, read),
         lines=_polylines(points),
-        limits=tuple(
-            line
-            for index in range(max(len(past.limits) for past in history))
-            for line in _steps([past.limits[index : index + 1] for past in history], x, y)
-        ),
-        marks=tuple(
-            Mark(
-                *(point or (x(i), bottom)),
-                past.status.value,
-                _description(past, read),
-                bool(past.event),
-                past.href,
-            )
-            for i, (point, past) in enumerate(zip(points, history, strict=True))
-        ),
-        bands=_bands(history, x),
+        limits=_limit_lines(history, plane),
+        marks=_marks(history, points, plane, read),
+        bands=_bands(history, plane),
         levels=tuple(
             read(int(level) if level.is_integer() else level) for level in reversed(levels)
         ),
-        rules=tuple(map(y, reversed(levels))),
-        **_axis(history, lambda share: round(margin + share * (width - 2 * margin), 1)),
+        rules=tuple(map(plane.y, reversed(levels))),
+        days=days,
+        posts=posts,
         limit=" and ".join(map(read, history[-1].limits)),
     )
 
 
-def _axis(history: Sequence[PastValue], x: _Scale) -> dict[str, tuple[Any, ...]]:
-    """The labelled days, and their positions.
+_MARGIN = 6.0
 
-    :param x: maps a share of the time, from 0 to 1, to its position.
-    """
-    first, last = history[0], history[-1]
+
+@dataclass(frozen=True, slots=True)
+class _Plane:
+    """Maps the values of a history to positions in a drawing. `places` are the positions of the
+    values from left to right, from 0 to 1; `low` and `high` the ends of the scale."""
+
+    width: int
+    height: int
+    places: tuple[float, ...]
+    low: float
+    high: float
+
+    def x_of_share(self, share: float) -> float:
+        """The position of a share of the time, from 0 to 1."""
+        return round(_MARGIN + share * (self.width - 2 * _MARGIN), 1)
+
+    def x(self, index: float) -> float:
+        """The position of a value; halfway between two of them for a fractional index."""
+        before = self.places[math.floor(index)]
+        after = self.places[math.ceil(index)]
+        return self.x_of_share((before + after) / 2)
+
+    def y(self, value: float) -> float:
+        """The position of a number on the scale."""
+        # Halves, because the difference of the largest numbers overflows.
+        span = self.high / 2 - self.low / 2
+        share = (value / 2 - self.low / 2) / span if span else 0.5
+        return round(self.height - _MARGIN - share * (self.height - 2 * _MARGIN), 1)
+
+    @property
+    def bottom(self) -> float:
+        """The position of what has no number."""
+        return round(self.height - _MARGIN / 2, 1)
+
+
+def _limit_lines(history: Sequence[PastValue], plane: _Plane) -> tuple[str, ...]:
+    """The lines of the first limits, and of the second ones, if there are any."""
+    lines: list[str] = []
+    for index in range(max(len(past.limits) for past in history)):
+        lines += _steps([past.limits[index : index + 1] for past in history], plane)
+    return tuple(lines)
+
+
+def _marks(
+    history: Sequence[PastValue], points: Sequence[_Point | None], plane: _Plane, read: Reading
+) -> tuple[Mark, ...]:
+    marks = []
+    for index, (point, past) in enumerate(zip(points, history, strict=True)):
+        x, y = point or (plane.x(index), plane.bottom)
+        description = _description(past, read)
+        marks.append(Mark(x, y, past.status.value, description, bool(past.event), past.href))
+    return tuple(marks)
+
+
+def _axis(history: Sequence[PastValue], plane: _Plane) -> tuple[tuple[str, ...], tuple[float, ...]]:
+    """The labelled days, and their positions."""
+    first = history[0]
+    last = history[-1]
     if first.on is None or last.on is None or not first.on < last.on:
-        return {"days": tuple(dict.fromkeys((first.when, last.when))), "posts": ()}
-    days, length = days_of(first.on, last.on), (last.on - first.on).days
-    return {
-        "days": tuple(day.isoformat() for day in days),
-        "posts": tuple(x((day - first.on).days / length) for day in days),
-    }
+        return tuple(dict.fromkeys((first.when, last.when))), ()
+    length = (last.on - first.on).days
+    days = days_of(first.on, last.on)
+    posts = tuple(plane.x_of_share((day - first.on).days / length) for day in days)
+    return tuple(day.isoformat() for day in days), posts
 
 
 def _places(history: Sequence[PastValue]) -> list[float]:
@@ -215,19 +244,20 @@ def _polylines(points: Sequence[_Point | None]) -> tuple[str, ...]:
     )
 
 
-def _steps(limits: Sequence[tuple[float, ...]], x: _Scale, y: _Scale) -> tuple[str, ...]:
+def _steps(limits: Sequence[tuple[float, ...]], plane: _Plane) -> tuple[str, ...]:
     """The points of a limit's line, with a step between two values with different limits."""
     points: list[_Point | None] = []
     for index, limit in enumerate(limits):
         if not limit:
             points.append(None)
             continue
-        left, right = max(index - 0.5, 0), min(index + 0.5, len(limits) - 1)
-        points += [(x(left), y(limit[0])), (x(right), y(limit[0]))]
+        height = plane.y(limit[0])
+        points.append((plane.x(max(index - 0.5, 0)), height))
+        points.append((plane.x(min(index + 0.5, len(limits) - 1)), height))
     return _polylines(points)
 
 
-def _bands(history: Sequence[PastValue], x: _Scale) -> tuple[Band, ...]:
+def _bands(history: Sequence[PastValue], plane: _Plane) -> tuple[Band, ...]:
     """The periods in which profiles were active; each value covers half of the distance to the
     next."""
     bands = []
@@ -235,7 +265,8 @@ def _bands(history: Sequence[PastValue], x: _Scale) -> tuple[Band, ...]:
     for profiles, group in groupby(history, lambda past: past.profiles):
         end = index + len(list(group))
         if profiles:
-            left, right = x(max(index - 0.5, 0)), x(min(end - 0.5, len(history) - 1))
+            left = plane.x(max(index - 0.5, 0))
+            right = plane.x(min(end - 0.5, len(history) - 1))
             bands.append(Band(left, round(right - left, 1), ", ".join(profiles)))
         index = end
     return tuple(bands)
@@ -265,13 +296,15 @@ def _description(past: PastValue, read: Reading) -> str:
 
 _STEPS = (1, 2, 5, 10)
 _AGES = (
-    *(1.0, 5.0, 15.0, 30.0),
-    *(60.0, 300.0, 900.0, 1800.0),
-    *(3600.0, 7200.0, 10_800.0, 21_600.0, 43_200.0),
-    *(86_400.0, 172_800.0, 432_000.0, 864_000.0, 2_592_000.0, 8_640_000.0),
+    *(1.0 * seconds for seconds in (1, 5, 15, 30)),
+    *(60.0 * minutes for minutes in (1, 5, 15, 30)),
+    *(3600.0 * hours for hours in (1, 2, 3, 6, 12)),
+    *(86_400.0 * days for days in (1, 2, 5, 10, 30, 100)),
 )
+"""The steps of a scale of durations, in seconds."""
 _INTERVALS = 4
-_SMALLEST, _LARGEST = 1e-300, 1e300
+_SMALLEST = 1e-300
+_LARGEST = 1e300
 
 
 def levels_of(

@@ -142,7 +142,8 @@ def _versions(runs: Iterable[ContractRun], rows: Mapping[str, GateRow]) -> list[
         by_version.setdefault(run.contract.version, []).append(run)
     versions = []
     for own in by_version.values():
-        gates, counted = {run.gate for run in own}, Counter(run.outcome for run in own)
+        gates = {run.gate for run in own}
+        counted = Counter(run.outcome for run in own)
         row = rows.get(own[0].gate) if len(gates) == 1 else None
         dates = {"since": own[-1].date, "until": own[0].date}
         versions.append(
@@ -180,7 +181,8 @@ def _gate(row: GateRow, views: Sequence[report_view.ReportView]) -> ContractGate
         counts = Counter(verdict.status for verdict in about)
         states = (status.value for status in report_view.WORST_FIRST if counts[status])
         location = report_view.location_in(newest.gate, snapshot)
-        state, label = next(states, ""), counts_line(counts)
+        state = next(states, "")
+        label = counts_line(counts)
         datasets.append(ContractDataset(snapshot.name, location, state, label))
     return ContractGate(row, newest.contract, datasets)
 
@@ -232,14 +234,16 @@ def contract(
     shown = list(rows[:_MOST_GATES])
     past, problem = past_of_gates(shown, DEPTH)
     newest = [reports[0].run_key for reports in past.values() if reports]
-    gates, until = {key.gate for key in newest}, max((key.date for key in newest), default=date.max)
+    gates = {key.gate for key in newest}
+    until = max((key.date for key in newest), default=date.max)
     client = responses.store_client()
     enforced = client.ask(lambda store: store.contract_runs(gates, contract_id, until))
     reported = [_reported(row, past, contract_id) for row in shown]
     all_verdicts = [verdicts for of_row in reported for verdicts in of_row]
     by_name = {row.gate: row for row in reversed(shown)}
     of_reports = _runs(verdicts.view for verdicts in all_verdicts)
-    versions, clauses = _versions(enforced.found or of_reports, by_name), _broken(all_verdicts)
+    versions = _versions(enforced.found or of_reports, by_name)
+    clauses = _broken(all_verdicts)
     page = ContractPage(
         id=contract_id,
         newest=versions[0].contract if versions else None,

@@ -110,7 +110,8 @@ def _add_events(flow: Flow, is_wanted: Callable[[_Event], bool]) -> str | None:
     configured = airflow.lineage_events()
     if configured is None:
         return _NO_EVENTS
-    wrong, left = [], _MOST_BYTES
+    wrong = []
+    left = _MOST_BYTES
     try:
         files = [(file.stat(), file) for file in event_files(Path(configured))]
         for found, file in sorted(files, key=lambda one: one[0].st_mtime, reverse=True):

@@ -231,7 +231,8 @@ def _gate(location: str, row: GateRow, reports: Sequence[GateReport]) -> Dataset
 
 def _counted_rows(day: DatasetDay) -> PastValue:
     """The rows of a day in a chart, with a mark if they were promoted."""
-    done, when = day.snapshot.promotion, day.date.isoformat()
+    done = day.snapshot.promotion
+    when = day.date.isoformat()
     event = f"promoted, version {done.version}" if done else ""
     rows = day.snapshot.rows
     return PastValue(when, rows, (), Status.PASSED, event=event, on=day.date, href=day.href)
@@ -246,8 +247,10 @@ def _names(location: str, report: GateReport) -> tuple[str, ...]:
 
 
 def _assertion(history: Sequence[tuple[PastValue, Verdict]]) -> AssertionHistory:
-    past, newest = [value for value, _ in history], history[-1][1]
-    read, is_old = reading_of(newest), is_age(newest.expression)
+    past = [value for value, _ in history]
+    newest = history[-1][1]
+    read = reading_of(newest)
+    is_old = is_age(newest.expression)
     chart = chart_of(newest.name, past, WIDE_WIDTH, WIDE_HEIGHT, read, is_age=is_old)
     failures = sum(value.status is Status.FAILED for value in past)
     return AssertionHistory(newest, past, failures, chart)

@@ -279,7 +279,8 @@ class _Rights:
         cls, visitor: airflow.Visitor, client: StoreClient, found: _TaskReports, outcome: Outcome
     ) -> _Rights:
         """The rights of a user on a displayed report; a superseded one cannot be accepted."""
-        dag_id, chosen = found.run.dag_id, found.chosen
+        dag_id = found.run.dag_id
+        chosen = found.chosen
         edits = visitor.may_edit(dag_id)
         if not edits or chosen is None:
             return cls(edits, clears=False, accepts=False, read_only=None)

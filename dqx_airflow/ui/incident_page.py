@@ -81,7 +81,9 @@ def _faults(run: RunRow, report: GateReport) -> Iterator[Fault]:
 
 router = PageRouter()
 
-_MOST_NOTES, _MOST_LISTED, _MOST_FAULTS = 200, 50, 200
+_MOST_NOTES = 200
+_MOST_LISTED = 50
+_MOST_FAULTS = 200
 _LONGEST_TEXT = 2000
 _DAYS_AROUND = 60
 _CLEAR = "clear"
@@ -166,7 +168,8 @@ def _find(
     gates = known.found
     if on is not None:
         # The link stays if the gate has another name since, or Airflow has deleted the run.
-        of_date, columns = RunsWanted(since=on, until=on), ("attempt_id", "gate")
+        of_date = RunsWanted(since=on, until=on)
+        columns = ("attempt_id", "gate")
         rows = client.ask(lambda store: tuple(store.run_rows(of_date, columns))).found
         tasks = airflow.tasks_of(session, {row["attempt_id"] for row in rows})
         gates += tuple(row["gate"] for row in rows if _task_of(row, tasks) == name)
@@ -439,12 +442,14 @@ def _of_form(
     visitor: airflow.Visitor, form: Mapping[str, str]
 ) -> tuple[airflow.TaskRef, date | None, _Found]:
     """The task of a form, which the user may edit, the date of its data, and its incidents."""
-    dag_id, index = form.get("dag_id", ""), responses.whole_number(form.get("instance", ""))
+    dag_id = form.get("dag_id", "")
+    index = responses.whole_number(form.get("instance", ""))
     missing = responses.Refused(HTTPStatus.NOT_FOUND, "Gate not found.")
     forbidden = "You do not have permission to edit this DAG."
     responses.require_editor(visitor, [dag_id] if dag_id else [], missing, forbidden)
     task = airflow.TaskRef(dag_id, "", form.get("task_id", ""), -1 if index is None else index)
-    on, client = day_in(form.get("on", "")), responses.store_client()
+    on = day_in(form.get("on", ""))
+    client = responses.store_client()
     return task, on, _find(visitor.session, client, task, on, form.get("first", ""))
 
 
@@ -456,7 +461,8 @@ def _address_of(task: airflow.TaskRef, on: object, first: str) -> str:
 def waive(visitor: airflow.VisitorDep, form: responses.Form) -> Response:
     """Stores a waiver of an assertion of the incident, or ends one, also in the audit log."""
     task, on, found = _of_form(visitor, form)
-    client, gate = responses.store_client(), form.get("gate", "")
+    client = responses.store_client()
+    gate = form.get("gate", "")
     if gate not in {run.run_key.gate for one in found.group for run in one.runs}:
         raise _GONE
     if ended := form.get("end", ""):

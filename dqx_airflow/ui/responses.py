@@ -211,9 +211,20 @@ def without_invisible(text: str) -> str:
 
 
 _CALLED_BY_PAGES = (
-    *(address, dag_address, dag_run_address, gate_address, incident_address, report_address),
-    *(report_name, runs_address, task_address, clause_line, report_view.location_in),
-    *(report_view.partial_view, report_view.promotion_of, reading_of),
+    address,
+    dag_address,
+    dag_run_address,
+    gate_address,
+    incident_address,
+    report_address,
+    report_name,
+    runs_address,
+    task_address,
+    clause_line,
+    report_view.location_in,
+    report_view.partial_view,
+    report_view.promotion_of,
+    reading_of,
 )
 
 
@@ -285,7 +296,9 @@ class Page(Generic[T]):
     """
 
     def __init__(self, template: str, values: T, **more: object) -> None:
-        self.template, self.values, self.more = template, values, more
+        self.template = template
+        self.values = values
+        self.more = more
 
     def html(self) -> Response:
         """The page as HTML. The template has each value by its name, and all of them as `page`."""
@@ -300,7 +313,8 @@ class Notice(Response):
     def __init__(self, status: int, title: str, text: str) -> None:
         content = render("notice.html", title=title, text=text)
         super().__init__(content, status, media_type="text/html")
-        self.title, self.text = title, text
+        self.title = title
+        self.text = text
 
 
 def back_to(address: str) -> Response:
@@ -319,7 +333,8 @@ def store_client() -> StoreClient:
 
 TOKEN_FIELD = "token"  # noqa: S105 (the name of a field)
 _VALID_S = 12 * 3600
-_MOST_BYTES, _MOST_FIELDS = 16_384, 20
+_MOST_BYTES = 16_384
+_MOST_FIELDS = 20
 _SALT = "dqx-airflow.form"
 _FORM = "application/x-www-form-urlencoded"
 
@@ -355,7 +370,8 @@ def chosen(
 
     :raises Refused: it is none of the choices, or the text is too long.
     """
-    choice, words = form.get(field, ""), form.get(text, "").strip()
+    choice = form.get(field, "")
+    words = form.get(text, "").strip()
     if choice not in choices or len(words) > longest:
         noun = "comment" if text == "text" else text
         raise Refused(

@@ -30,7 +30,9 @@ from dqx_airflow.ui.json_members import NotInJson
 from dqx_airflow.ui.store import Answer, StoreClient
 from dqx_airflow.ui.summary_view import list_of, mapping_of
 
-_MOST_DAYS, _MOST_CHARTS, _MOST_POINTS = 60, 6, 500
+_MOST_DAYS = 60
+_MOST_CHARTS = 6
+_MOST_POINTS = 500
 _MOST_DECIDED = 20
 _LABELS = {True: "real issue", False: "false alarm"}
 

@@ -17,7 +17,8 @@ from dqx_airflow.ui.verdict_text import fault_of
 from dqx_airflow.values import SourceFile, Span
 
 _AROUND = 3
-_SHORT_FILE, _SHORT_STRETCH = 60, 6
+_SHORT_FILE = 60
+_SHORT_STRETCH = 6
 _MOST_LINES = 2000
 _LONGEST_LINE = 1000
 
@@ -159,7 +160,8 @@ def _marked(texts: Mapping[int, str], marks: _Marks) -> dict[int, SourceLine]:
     lines: dict[int, SourceLine] = {}
     notes: dict[int, list[str]] = {}
     for span, assertion in marks:
-        verdict, is_bad = assertion.verdict, report_view.is_bad(assertion.verdict)
+        verdict = assertion.verdict
+        is_bad = report_view.is_bad(assertion.verdict)
         state = assertion.state if is_bad else verdict.status.value
         for number in range(span.line, min(span.end_line, span.line + _SHORT_FILE) + 1):
             if number in texts and number not in lines:

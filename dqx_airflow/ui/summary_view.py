@@ -94,12 +94,14 @@ def _partial(value: object) -> PartialView | None:
     fields = mapping_of(value)
     if not fields:
         return None
-    selected, assertions = _count(fields.get("selected")), _count(fields.get("assertions"))
+    selected = _count(fields.get("selected"))
+    assertions = _count(fields.get("assertions"))
     return PartialView(_string_of(fields.get("selection")), selected, assertions)
 
 
 def _promotions(pushed: Mapping[str, Any]) -> tuple[PromotionView, ...]:
-    versions, validated = mapping_of(pushed.get("versions")), mapping_of(pushed.get("validated"))
+    versions = mapping_of(pushed.get("versions"))
+    validated = mapping_of(pushed.get("validated"))
     done = {
         _string_of(name): _whole(version)
         for name, version in mapping_of(pushed.get("promoted")).items()
@@ -124,7 +126,8 @@ def _contract(value: object) -> values.EnforcedContract | None:
     if fields["id"] is None:
         return None
     fields |= {name: _count(contract.get(name)) for name in COUNTS_OF_A_CONTRACT}
-    dialect, responsible = fields.pop("dialect") or "", _responsible(contract.get("responsible"))
+    dialect = fields.pop("dialect") or ""
+    responsible = _responsible(contract.get("responsible"))
     return values.EnforcedContract(dialect=dialect, responsible=responsible, **fields)
 
 
@@ -143,10 +146,8 @@ def _responsible(value: object) -> values.Responsible | None:
 
 def _verdict(value: object) -> Verdict | None:
     row = mapping_of(value)
-    status, severity = (
-        parsed(Status, row.get("status")),
-        parsed(values.Severity, row.get("severity")),
-    )
+    status = parsed(Status, row.get("status"))
+    severity = parsed(values.Severity, row.get("severity"))
     if status is None or severity is None:
         return None
     multiplier = row.get("multiplier")

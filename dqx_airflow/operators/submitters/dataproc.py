@@ -16,7 +16,8 @@ from dqx_airflow.operators.submitters import DriverEnd, Job, Submitter, job_end
 
 _SUCCEEDED = {"SUCCEEDED", "DONE"}
 _ENDED = {*_SUCCEEDED, "CANCELLED", "FAILED", "ERROR"}
-_NOT_FOUND, _CONFLICT = 404, 409
+_NOT_FOUND = 404
+_CONFLICT = 409
 _ASKED_AGAIN_ON = (429, 500, 502, 503, 504)
 _WHERE_THE_LOG_IS = ". Additional details can be found at:"
 _LONGEST_ID = 40
@@ -130,7 +131,8 @@ class DataprocBatches(_OnDataproc):
         """The id of the batch: that of the first one with the same token, or of the same name."""
         from requests import HTTPError
 
-        given, environment = self.body, self.body.get("environmentConfig", {})
+        given = self.body
+        environment = self.body.get("environmentConfig", {})
         runtime = given.get("runtimeConfig", {})
         properties = {**job.conf, **runtime.get("properties", {})}
         body = {

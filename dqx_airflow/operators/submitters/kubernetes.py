@@ -15,7 +15,8 @@ from dqx_airflow.operators.submitters import DriverEnd, Job, Submitter, job_end
 _KIND = ("sparkoperator.k8s.io", "v1beta2")
 _PLURAL = "sparkapplications"
 _ENDED = {"COMPLETED", "FAILED"}
-_NOT_FOUND, _CONFLICT = 404, 409
+_NOT_FOUND = 404
+_CONFLICT = 409
 _LIMIT = {"_request_timeout": 60}
 
 
