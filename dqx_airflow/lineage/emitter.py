@@ -216,42 +216,51 @@ class LineageEmitter:
         log.warning("Lineage event not sent: %s. The event: %s", reason, event)
 
     def _resend_all(self, waiting: Iterable[Path]) -> int:
-        for part in self._parts:
-            part.down = None
+        """Sends events of the spool until the time is over or no server responds; returns their
+        number."""
+        self._try_all_parts_again()
         sent = 0
-        refused_runs = set()
+        refused_runs: set[str] = set()
         deadline = time.monotonic() + self.time_budget.left_s
         for path in waiting:
             # Reading them takes time as well, if there are many.
             if self.time_budget.is_over or time.monotonic() > deadline:
                 break
-            try:
-                content = spools.event_in(path)
-                run_id = content["run"]["runId"]
-                event = transport.rebuilt(content)
-            except Exception as error:
-                log.warning("%s is not a lineage event: %s", path, self._redacted_line(error))
-                continue
-            if run_id in refused_runs:
+            event = self._read_waiting(path)
+            if event is None or event.run.runId in refused_runs:
                 continue
             # Bypasses the client: the event already has its tags, and passed its filters.
             missed = self._missed_by(partial(self._require_transport().emit, event))
-            if missed is not None:
-                failure = missed[1]
-                if not isinstance(failure, SkippedError | ExhaustedError):
-                    log.warning("%s not sent: %s", path, self._redacted_line(failure))
-                if not _is_refusal(failure):
-                    break
-                refused_runs.add(run_id)
-                for part in self._parts:
-                    part.down = None
+            if missed is None:
+                self._remove_sent(path)
+                sent += 1
                 continue
-            try:
-                path.unlink(missing_ok=True)
-            except OSError as error:
-                log.warning("%s was sent but not removed: %s", path, self._redacted_line(error))
-            sent += 1
+            failure = missed[1]
+            if not isinstance(failure, SkippedError | ExhaustedError):
+                log.warning("%s not sent: %s", path, self._redacted_line(failure))
+            if not _is_refusal(failure):
+                break
+            refused_runs.add(event.run.runId)
+            self._try_all_parts_again()
         return sent
+
+    def _try_all_parts_again(self) -> None:
+        for part in self._parts:
+            part.down = None
+
+    def _read_waiting(self, path: Path) -> RunEvent | None:
+        """The event in a file of the spool; None if it is not one, which is logged."""
+        try:
+            return transport.rebuilt(spools.event_in(path))
+        except Exception as error:
+            log.warning("%s is not a lineage event: %s", path, self._redacted_line(error))
+            return None
+
+    def _remove_sent(self, path: Path) -> None:
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            log.warning("%s was sent but not removed: %s", path, self._redacted_line(error))
 
     def _require_transport(self) -> Transport:
         assert self._transport is not None

@@ -209,26 +209,37 @@ def limited(config: Any) -> Any:
     transports. A value that is not a mapping is returned unchanged."""
     if not isinstance(config, dict):
         return config
-    config = dict(config)
     kind = config.get("type")
-    if kind in {"http", "async_http", "datadog"}:
+    if kind in ("http", "async_http", "datadog"):
+        return _limited_http(config)
+    if kind == "composite":
+        return _limited_composite(config)
+    if kind == "transform" and "transport" in config:
+        return {**config, "transport": limited(config["transport"])}
+    return dict(config)
+
+
+def _limited_http(config: dict[str, Any]) -> dict[str, Any]:
+    timeout = config.get("timeout")
+    is_shorter = isinstance(timeout, int | float) and timeout < _TIMEOUT_S
+    retry = config["retry"] if isinstance(config.get("retry"), dict) else _RETRY
+    return {
+        **config,
         # The asynchronous transport never reports a lost event. Two events for each run need no
         # asynchrony.
-        config["type"] = "http" if kind == "async_http" else kind
-        timeout = config.get("timeout")
-        is_shorter = isinstance(timeout, int | float) and timeout < _TIMEOUT_S
-        config["timeout"] = timeout if is_shorter else _TIMEOUT_S
-        retry = config["retry"] if isinstance(config.get("retry"), dict) else _RETRY
-        config["retry"] = {**retry, **_NO_NAPS}
-    elif kind == "composite":
-        children = config.get("transports")
-        if isinstance(children, dict):
-            config["transports"] = {name: limited(child) for name, child in children.items()}
-        elif isinstance(children, list):
-            config["transports"] = [limited(child) for child in children]
-    elif kind == "transform" and "transport" in config:
-        config["transport"] = limited(config["transport"])
-    return config
+        "type": "http" if config["type"] == "async_http" else config["type"],
+        "timeout": timeout if is_shorter else _TIMEOUT_S,
+        "retry": {**retry, **_NO_NAPS},
+    }
+
+
+def _limited_composite(config: dict[str, Any]) -> dict[str, Any]:
+    children = config.get("transports")
+    if isinstance(children, dict):
+        return {**config, "transports": {name: limited(child) for name, child in children.items()}}
+    if isinstance(children, list):
+        return {**config, "transports": [limited(child) for child in children]}
+    return dict(config)
 
 
 def watched(

@@ -274,8 +274,8 @@ class ContractGateOperator(GateOperator):
             return dataset_settings(contract, given, self.server)
 
     def check_source(self, request: GateRequest) -> GateRequest:
-        """The request with the compiled suite and the contract; over a range of dates with those of
-        each date, since clauses may depend on it.
+        """The request with the compiled suite and the contract; over a range of dates with a suite
+        and a contract for each date, since clauses may depend on it.
 
         :raises GateMisconfigured: the suite does not fit the datasets, nothing is selected, or the
             contract is not in force on one of the dates.

@@ -1,4 +1,4 @@
-"""The date of the data that a task run judges: given, or that of its run."""
+"""The date of the data that a task run judges: the argument `date`, or the date of its run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the job of a gate ended: its reports in the results store, or why there are none."""
+"""The ending of the job of a gate: its reports in the results store, or the reason for none."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _OUTPUT = "see its output"
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a job ended, what to do if it left no report, and whether it reached its time limit.
+    """The ending of a job: in words, advice for a job without a report, and whether it reached its
+    time limit.
 
     `last_lines` are the last lines of its output, unless the task log contains them.
     """

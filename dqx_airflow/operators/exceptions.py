@@ -1,4 +1,4 @@
-"""How the task of a gate fails: typed, for the rules of a `retry_policy`."""
+"""The exceptions with which the task of a gate fails, for the rules of a `retry_policy`."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ def slice_values(given: object) -> tuple[tuple[str, str], ...]:
 
 
 def max_bad_rows(given: object) -> str | None:
-    """How many bad rows may stay behind while the others are promoted; None without the setting.
+    """The limit of bad rows that stay behind while the others are promoted; None without it.
 
     :raises GateMisconfigured: it is invalid.
     """

@@ -9,7 +9,7 @@ from airflow.providers.common.compat.sdk import BaseOperatorLink
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 
 TAB_ROUTE = "dqx-gate"
-"""The last part of the tab's address, below that of its task instance."""
+"""The last part of the tab's address, below the address of its task instance."""
 
 
 class GateReportLink(BaseOperatorLink):

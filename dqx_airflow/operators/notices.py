@@ -143,8 +143,8 @@ def _subject(report: Mapping[str, Any], gate: str, error: str, *, is_recovery: b
 
 
 def _address_of_tab(ti: Any) -> str:
-    """The address of the tab of a task; empty if that of the server is unknown, since a path alone
-    leads nowhere from a chat."""
+    """The address of the tab of a task; empty if the address of the server is unknown, since a path
+    alone leads nowhere from a chat."""
     link = GateReportLink().get_link(None, ti_key=ti)
     return link if "://" in link else ""
 

@@ -1,4 +1,4 @@
-"""How the task of a gate ends: several reports combined into one, and its outcome turned into
+"""The end of the task of a gate: several reports combined into one, and its outcome turned into
 success or a typed exception."""
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ LATER = _Later()
 def require_sound(gate: Any) -> None:
     """Checks a gate of a DAG file that was parsed to find its DAGs.
 
-    :raises GateMisconfigured: there are mistakes; the message lists those of all gates of the DAG.
+    :raises GateMisconfigured: there are mistakes; the message lists them for all gates of the DAG.
     """
     # A task checks itself when it runs, and its process need not check other tasks.
     if get_parsing_context().task_id is not None:

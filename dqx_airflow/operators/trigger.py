@@ -96,7 +96,7 @@ class GateTrigger(BaseTrigger):
     If the cluster does not respond, the report is searched in the results store; after ten attempts
     without either, the driver is given up.
 
-    :param kind: that of the driver, a key of `DRIVERS`.
+    :param kind: the kind of the driver, a key of `DRIVERS`.
     :param driver_id: the driver.
     :param conn_id: the Spark connection with which it was submitted.
     :param request: as JSON, to find the report; returned with the event.

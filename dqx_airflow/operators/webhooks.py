@@ -187,7 +187,7 @@ def _change_by(
 
 
 def _ending(good: GateReport) -> str:
-    """How a report has ended an incident."""
+    """The word for the end of an incident by a report that released its data."""
     if good.accepted:
         return "accepted"
     return "waived" if good.waived else "recovered"

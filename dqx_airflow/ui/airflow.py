@@ -133,7 +133,7 @@ class TaskRun(NamedTuple):
     none, otherwise whatever its author stored there.
 
     `label` is the result of `map_index_template` for its map index, `run_state` the state of the
-    DAG run, `logical_date` that of the run, None if it has none.
+    DAG run, `logical_date` the logical date of the run, None if it has none.
     """
 
     dag_id: str
@@ -174,8 +174,8 @@ class GateDag:
 
 @dataclass(frozen=True, slots=True)
 class GateTasks:
-    """The gates of the DAGs that the user may read: the tasks that ever left a report, and those of
-    our operators in the newest run of each DAG, which may never have left one."""
+    """The gates of the DAGs that the user may read: the tasks that ever left a report, and the
+    tasks of our operators in the newest run of each DAG, which may never have left one."""
 
     tasks: frozenset[tuple[str, str]]
     dags: dict[str, GateDag]

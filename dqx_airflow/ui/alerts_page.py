@@ -62,8 +62,8 @@ def chosen_alerts(recent: Iterable[Alert], filters: AlertFilters) -> tuple[tuple
 
 @dataclass(frozen=True, slots=True)
 class AlertGroup:
-    """The displayed alerts of an assertion, and how many of it have no label. `instance` is that of
-    a mapped gate, or empty."""
+    """The displayed alerts of an assertion, and the number of its alerts without a label.
+    `instance` is the instance of a mapped gate, or empty."""
 
     gate: str
     instance: str
@@ -132,8 +132,8 @@ _NO_ALERT = responses.Refused(
 
 
 class AlertsPage(NamedTuple):
-    """Alerts of the last weeks, and how many there are: without a label, in all, and not displayed.
-    `tasks` are those of their attempts, as far as Airflow knows them."""
+    """Alerts of the last weeks, and their number: without a label, in all, and not displayed.
+    `tasks` are the tasks of their attempts, as far as Airflow knows them."""
 
     groups: list[AlertGroup]
     tasks: Mapping[str, airflow.TaskRef]

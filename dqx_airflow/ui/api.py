@@ -39,7 +39,7 @@ _IN_JSON: dict[Any, Any] = {
 
 
 class Problem(BaseModel):
-    """Why there is no answer."""
+    """The reason why there is no answer."""
 
     status: int
     title: str

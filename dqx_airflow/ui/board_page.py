@@ -46,7 +46,7 @@ router = PageRouter()
 class Cell:
     """The result of a gate in one run of its DAG; for a mapped one, the worst of its instances.
 
-    `run` and `report` are those of the worst, `of` are all of them.
+    `run` and `report` belong to the worst instance, `of` are all instances.
     """
 
     state: str

@@ -221,7 +221,7 @@ _MOST_GATES = 10
 def contract(
     session: SessionDep, tasks: TasksDep, contract_id: Annotated[str, Query(alias="id")] = ""
 ) -> responses.Page[ContractPage] | Response:
-    """How the gates of those DAGs enforce a contract."""
+    """The enforcement of a contract by the gates that the user may read."""
     runs = recent_runs(session, tasks.tasks)
     session.close()
     rows = gate_rows(runs_under(runs, contract_id), tasks.dags)

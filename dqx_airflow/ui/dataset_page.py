@@ -159,7 +159,7 @@ router = PageRouter()
 
 @dataclass(frozen=True, slots=True)
 class DatasetDay:
-    """What a run of a gate read of a dataset; `href` is the address of its report."""
+    """The data that a run of a gate read of a dataset; `href` is the address of its report."""
 
     date: date
     outcome: Outcome

@@ -87,7 +87,7 @@ def chosen_report(
     :param pushed: the summary that the task pushed.
     :param reports: the reports of its attempts, the one started last first.
     :param attempt_id: an attempt, or one of its reports. If it is neither, the report of the
-        summary is displayed, or without a summary that of the last attempt.
+        summary is displayed, or without a summary the report of the last attempt.
     """
     for report in reports:
         if responses.report_name(report.attempt.id, report.run_id) == attempt_id:

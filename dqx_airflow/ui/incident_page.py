@@ -140,7 +140,7 @@ def incident(
     on: str = "",
     first: str = "",
 ) -> responses.Page[IncidentPage] | Response:
-    """The newest incident of a gate, or that of a date of its data, also after its end."""
+    """The newest incident of a gate, or the incident on a date of its data, also after its end."""
     index = responses.whole_number(instance)
     task = airflow.TaskRef(dag_id, "", task_id, -1 if index is None else index)
     client = responses.store_client()
@@ -354,7 +354,7 @@ def change(visitor: airflow.VisitorDep, form: responses.Form) -> Response:
 
 
 def _incidents_in_form(form: Mapping[str, str], found: _Found) -> list[Incident]:
-    """The incidents that a form is about: those of the page, or only one of them.
+    """The incidents that a form is about: all incidents of the page, or only one.
 
     :raises Refused: there are none, or the store did not respond.
     """

@@ -36,7 +36,7 @@ PAGES = (
     SitePage("dataset", "dataset_page"),
     SitePage("contract", "contract_page"),
 )
-"""The pages, those of the menu in its order."""
+"""The pages; the pages of the menu come first, in its order."""
 
 MENU = tuple(page for page in PAGES if page.label)
 

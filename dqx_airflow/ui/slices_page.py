@@ -89,7 +89,8 @@ def slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep) -> Page[SlicesP
 
 @router.post("/slices")
 def clear_slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep, form: Form) -> Response:
-    """Clears all open slices that the user may clear, or those of one gate, oldest data first."""
+    """Clears all open slices that the user may clear, or only the slices of one gate, oldest data
+    first."""
     found, problem = open_of(visitor.session, responses.store_client(), tasks)
     wanted = form.get("dag_id", ""), form.get("task_id", "")
     about = [one for one in found if wanted in (("", ""), (one.dag_id, one.task_id))]

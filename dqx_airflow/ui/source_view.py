@@ -25,9 +25,9 @@ _LONGEST_LINE = 1000
 
 @dataclass(frozen=True, slots=True)
 class SourceLine:
-    """A line, split at the highlighted span. `state` is that of its worst assertion, "warned" if
-    its failure is one, empty if the line has no assertion. `notes` describe the failures that begin
-    here."""
+    """A line, split at the highlighted span. `state` is the state of its worst assertion, "warned"
+    if its failure does not block, empty if the line has no assertion. `notes` describe the failures
+    that begin here."""
 
     number: int
     before: str

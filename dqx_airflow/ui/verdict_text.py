@@ -66,13 +66,13 @@ _ROW_COUNT = "num_rows"
 _ALL_ROWS = f"{_ROW_COUNT}()"
 _SATISFYING = "satisfying_share"
 _SHARE = re.compile(r"(?!num_rows)(\w+)\([^()]*\) / num_rows\(\)")
-"""A number of rows, of which a failure has too many, divided by that of all."""
+"""A number of rows, of which a failure has too many, divided by the number of all rows."""
 
 
 def operands_of(verdict: Verdict) -> tuple[tuple[str, str], ...]:
-    """The metric values from which a value is computed, each with its name, those of the date
-    first; for an assertion that is judged for each group those of the worst group. Empty if the
-    value is that of a single metric."""
+    """The metric values from which a value is computed, each with its name, the values of its own
+    date first; for an assertion that is judged for each group the values of the worst group. Empty
+    if the value is a single metric."""
     if not verdict.measured:
         return ()
     from dqx_airflow.plan.term_values import measurements_from
@@ -146,7 +146,8 @@ def clause_line(verdict: Verdict) -> str:
 
 def failing_total(verdict: Verdict, datasets: Sequence[DatasetSnapshot]) -> str:
     """The number of failing rows, and their share: `472 of 930 rows (50.8%)`, also for a number of
-    rows divided by that of all; for one that is judged for each group the number of failed groups.
+    rows divided by the number of all; for an assertion that is judged for each group the number of
+    failed groups.
     Empty if the assertion counts neither."""
     if verdict.groups is not None:
         return f"{verdict.failed_groups or 0} of {verdict.groups} groups"

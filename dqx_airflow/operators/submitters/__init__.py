@@ -71,10 +71,10 @@ class DriverUnknownError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What a service has to start: the program `gate_job.py` with `arguments` and the Spark
+    """The job that a service has to start: the program `gate_job.py` with `arguments` and the Spark
     settings in `conf`.
 
-    `name` is for people. It and `token`, 64 hexadecimal characters, are those of one request: a
+    `name` is for people. It and `token`, 64 hexadecimal characters, belong to one request: a
     service that has a job with this token or name must not start another one. `name` has at most 35
     lowercase letters, digits and hyphens. `limit_s` are the seconds after which a service may
     cancel the job, with time to start; before, the job ends itself. None is no limit.
@@ -100,7 +100,7 @@ class Submitter(ABC):
 
     @abstractmethod
     def state(self, handle: str) -> DriverEnd | None:
-        """How the job ended; None while it waits or runs. A job that the service no longer knows
+        """The end of the job; None while it waits or runs. A job that the service no longer knows
         has ended."""
 
     @abstractmethod

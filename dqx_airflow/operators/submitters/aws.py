@@ -34,7 +34,7 @@ class _OnAws(Submitter):
         """Requests the state of a job, and the message of the service about it."""
 
     def state(self, handle: str) -> DriverEnd | None:
-        """How the job ended, with the message of the service; None while it runs."""
+        """The end of the job, with the message of the service; None while it runs."""
         try:
             state, message = self._asked(handle)
         except Exception as error:  # botocore makes the classes of its errors when it runs
@@ -75,7 +75,7 @@ class EmrServerlessJobs(_OnAws):
     what = "the job run"
 
     def submit(self, job: Job) -> str:
-        """The id of the job run: that of the first one with the same token."""
+        """The id of the job run: the first job run with the same token."""
         spark = self.run["jobDriver"]["sparkSubmit"]
         words = [*_settings(job), spark.get("sparkSubmitParameters", "")]
         spark = {**spark, "entryPointArguments": job.arguments}

@@ -36,7 +36,7 @@ class DatabricksRuns(Submitter):
     run: Mapping[str, Any] | None = None
 
     def submit(self, job: Job) -> str:
-        """The id of the run. Databricks gives that of the first one for the same token."""
+        """The id of the run. For the same token, Databricks returns the id of the first run."""
         body: dict[str, Any] = {"run_name": job.name, "idempotency_token": job.token}
         if job.limit_s is not None:
             body["timeout_seconds"] = job.limit_s
@@ -59,7 +59,7 @@ class DatabricksRuns(Submitter):
         return task
 
     def state(self, handle: str) -> DriverEnd | None:
-        """How the run ended, with its error."""
+        """The end of the run, with its error; None while it runs."""
         try:
             run = self._hook.get_run(int(handle))
         except Exception as error:

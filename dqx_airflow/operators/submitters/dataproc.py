@@ -40,7 +40,7 @@ class _OnDataproc(Submitter):
         """Requests the state of a job, and the message of Dataproc about it."""
 
     def state(self, handle: str) -> DriverEnd | None:
-        """How the job ended, with the message of Dataproc; None while it runs."""
+        """The end of the job, with the message of Dataproc; None while it runs."""
         from requests import HTTPError
 
         try:
@@ -128,7 +128,7 @@ class DataprocBatches(_OnDataproc):
     page = "batches/{region}/{handle}/monitoring?"
 
     def submit(self, job: Job) -> str:
-        """The id of the batch: that of the first one with the same token, or of the same name."""
+        """The id of the batch: the first batch with the same token, or of the same name."""
         from requests import HTTPError
 
         given = self.body
@@ -183,7 +183,7 @@ class DataprocJobs(_OnDataproc):
     page = "jobs/{handle}?region={region}&"
 
     def submit(self, job: Job) -> str:
-        """The id of the job: that of the first one with the same token."""
+        """The id of the job: the first job with the same token."""
         spark = self.body["pysparkJob"]
         properties = {**job.conf, **spark.get("properties", {})}
         body = {

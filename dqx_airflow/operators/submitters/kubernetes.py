@@ -56,7 +56,7 @@ class SparkApplications(Submitter):
         return job.name
 
     def state(self, handle: str) -> DriverEnd | None:
-        """How the application ended, with its error."""
+        """The end of the application, with its error; None while it runs."""
         try:
             found = self._client.get_namespaced_custom_object(*self._place(handle), **_LIMIT)
         except Exception as error:

@@ -66,7 +66,7 @@ class LivyBatches(Submitter):
                 raise RuntimeError(f"Livy refuses a second batch {name}, and lists no first one")
 
     def state(self, handle: str) -> DriverEnd | None:
-        """How the batch ended, with the last error in its log."""
+        """The end of the batch, with the last error in its log; None while it runs."""
         answer = self._ask("GET", f"/batches/{handle}")
         if answer.status_code == _NOT_FOUND:
             return DriverEnd(f"Livy no longer knows the batch {handle}")
