@@ -164,7 +164,7 @@ def test_a_transport_without_a_timeout_times_out(
 
 
 class Sleepy(Transport):
-    """What Kafka is without a broker."""
+    """A transport like Kafka's, without a broker."""
 
     kind = "sleepy"
 

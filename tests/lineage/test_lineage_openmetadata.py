@@ -29,7 +29,7 @@ pytestmark = [
 
 
 def read(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """What the connector makes of events."""
+    """The lineage that the connector reads from events."""
     printed = output_of(
         [PYTHON, "-W", "ignore", str(HERE / "openmetadata_reads.py")],
         input=json.dumps(list(events)),

@@ -1,4 +1,4 @@
-"""What the tests need from a cluster, and the files that its drivers get."""
+"""The interface of a cluster for tests, and the files that its drivers get."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class Cluster(Protocol):
     variables: dict[str, str]
     """The environment of a worker and of the triggerer."""
     conf: dict[str, str]
-    """What is set in client and in cluster mode."""
+    """The settings in client and in cluster mode."""
     refused: tuple[dict[str, Any], str]
-    """Arguments that it refuses, and what it says to them."""
+    """Arguments that it refuses, and its message."""
 
     def in_cluster(self, bundle: Bundle) -> dict[str, Any]:
         """The arguments of a gate in cluster mode."""
@@ -33,12 +33,12 @@ class Cluster(Protocol):
         """WAITING, RUNNING, SUCCEEDED, FAILED or KILLED."""
 
     def kill(self, driver: str) -> str:
-        """Ends it as an administrator would; returns how its gate tells of that, as a pattern."""
+        """Ends it as an administrator would; returns the message of its gate, as a pattern."""
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """What a driver in the cluster takes along, and a Python that has nothing else."""
+    """The files that a driver in the cluster gets, and a Python that has nothing else."""
 
     code: Path
     native: Path

@@ -84,7 +84,7 @@ def wait_for(is_so: Callable[[], bool], seconds: float = 120) -> None:
 
 
 def killed(gate: Any, context: Any, is_running: Callable[[], bool]) -> BaseException:
-    """How a gate ends that is killed as soon as its job runs."""
+    """The exception of a gate that is killed as soon as its job runs."""
     ended: list[BaseException] = []
 
     def run() -> None:
@@ -117,7 +117,7 @@ with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):{tasks}"""
 
 
 def event_of(trigger: Any) -> dict[str, Any]:
-    """What a trigger tells when it is done."""
+    """The payload of the event of a trigger."""
 
     async def first() -> Any:
         return await anext(trigger.run())
@@ -208,7 +208,7 @@ class SparkSubmit:
 
 
 def _environment_of(pid: int) -> list[bytes]:
-    """What the process was started with; nothing where it is gone."""
+    """The variables with which a process was started; none if it is gone."""
     try:
         return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except (FileNotFoundError, ProcessLookupError, PermissionError):
@@ -217,7 +217,7 @@ def _environment_of(pid: int) -> list[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class Log:
-    """What was logged, Airflow's own structlog way: level and text."""
+    """The entries of the log, as structlog of Airflow keeps them: level and text."""
 
     entries: list[MutableMapping[str, Any]]
 
@@ -268,7 +268,7 @@ class FakeRun:
 
 @dataclass
 class FakeTask:
-    """What a gate asks of a running task instance."""
+    """A running task instance, with the attributes that a gate reads."""
 
     dag_id: str = "lake"
     task_id: str = "gate"
@@ -314,7 +314,7 @@ class Gates:
         return made
 
     def run(self, **given: Any) -> Any:
-        """What the task returns."""
+        """The return value of the task."""
         return self.rendered(**given).execute(self.context)
 
     def fails(self, error: str, match: str = "", **given: Any) -> Exception:
@@ -325,7 +325,7 @@ class Gates:
         return raised.value
 
     def deferred(self, made: Any) -> Any:
-        """What the task of a gate hands to the triggerer, and how it goes on."""
+        """The exception that defers the task of a gate, with its trigger."""
         from airflow.providers.common.compat.sdk import TaskDeferred
 
         with pytest.raises(TaskDeferred) as raised:
@@ -333,12 +333,12 @@ class Gates:
         return raised.value
 
     def request(self, **given: Any) -> GateRequest:
-        """What the job is asked, before the source is looked at."""
+        """The request of the job, before the source is read."""
         request: GateRequest = self.rendered(**given).build_request(self.context)
         return request
 
     def checked(self, **given: Any) -> GateRequest:
-        """What the job is asked."""
+        """The request of the job."""
         made = self.rendered(**given)
         request: GateRequest = made.check_source(made.build_request(self.context))
         return request

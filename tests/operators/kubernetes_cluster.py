@@ -120,7 +120,7 @@ class Kubernetes:
         return True
 
     def ask(self, method: str, path: str, body: object = None) -> Any:
-        """What the API server answers; a PATCH is a strategic merge."""
+        """The answer of the API server; a PATCH is a strategic merge."""
         kind = "application/strategic-merge-patch+json" if method == "PATCH" else "application/json"
         request = urllib.request.Request(
             f"{self.address}{path}",
@@ -320,7 +320,7 @@ class _Container:
             )
 
     def _writable(self, tops: set[str]) -> Iterator[str]:
-        """What is made in these folders is seen in this container alone."""
+        """Hides files in these folders from other containers."""
         for top in sorted(tops):
             upper, work = self.folder / f"{top}.upper", self.folder / f"{top}.work"
             upper.mkdir(exist_ok=True)
@@ -367,7 +367,7 @@ class _Container:
 
 
 def _entrypoint(container: dict[str, Any], env: dict[str, str]) -> list[str]:
-    """What the image of Spark runs for a driver or an executor."""
+    """The command that the image of Spark runs for a driver or an executor."""
     role, *arguments = container["args"]
     if role == "driver":
         bind = f"spark.driver.bindAddress={env['SPARK_DRIVER_BIND_ADDRESS']}"

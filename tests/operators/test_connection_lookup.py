@@ -52,7 +52,7 @@ for name in sys.argv[1:]:
 
 
 def look_up(*names: str, code: str = "", **env: str) -> list[str]:
-    """What is raised for each of the connections."""
+    """The exception that each of the connections raises."""
     printed = output_of([sys.executable, "-c", code + LOOKUP, *names], env={**os.environ, **env})
     return [line for line in printed.splitlines() if line.startswith("Gate")]
 

@@ -24,7 +24,7 @@ HARMLESS = {
     "env_vars": OF_SPARK,
     "name": "the name of the job in Spark, by default that of the task",
 }
-"""What an empty text does there; the names of Airflow's own arguments are not among these."""
+"""The arguments that take an empty string, with its meaning; without Airflow's own arguments."""
 EMPTY = ("", " ", "\t\n")
 
 

@@ -18,7 +18,7 @@ DAG_FILE = dag_file("""
 
 
 class Task:
-    """What Airflow hands over: a task instance, or its key."""
+    """The argument that Airflow gives a link: a task instance, or its key."""
 
     def __init__(self, **given: Any) -> None:
         whole = {"dag_id": "lake", "run_id": "r", "task_id": "gate", "map_index": -1, **given}

@@ -1,4 +1,4 @@
-"""What a gate reports to Airflow's metrics."""
+"""The metrics that a gate reports to Airflow."""
 
 from __future__ import annotations
 

@@ -128,7 +128,7 @@ GATE = 'DqlGateOperator(task_id="gate", suite="orders.dql", datasets={"orders": 
 
 @pytest.fixture
 def examinations(monkeypatch: pytest.MonkeyPatch, operators: ModuleType) -> Callable[[], int]:
-    """How many gates were looked at, and not found in the notes."""
+    """The number of gates that were examined, and not found in the notes."""
     from dqx_airflow.operators import mistakes, parse_check
 
     count = [0]

@@ -100,7 +100,7 @@ def gate_there(gate: Gates, twice: Twice) -> Gates:
 
 
 def ended(gates: Gates, deferrable: bool, **given: Any) -> Any:
-    """How the task of a gate ends."""
+    """The ending of the task of a gate."""
     made = gates.rendered(deferrable=deferrable, **given)
     if not deferrable:
         return made.execute(gates.context)

@@ -129,7 +129,7 @@ class Page:
 
     @property
     def text(self) -> str:
-        """What a person reads."""
+        """The visible text of the page."""
         return " ".join(str(self.run("document.body.innerText")).split())
 
     def _hear(self) -> dict[str, Any]:
