@@ -326,6 +326,7 @@ class GateOperator(SparkJobOperator):
         self._templates = GateOperator.common_arguments.templates_of(self)
 
     common_arguments: ClassVar[DeclaredArguments] = declared_arguments(__init__, inherited=["name"])
+    """The arguments of all gates, as the constructor declares them."""
     template_fields: Sequence[str] = given_fields(
         *SparkJobOperator.template_fields, *common_arguments.templated
     )

@@ -162,33 +162,54 @@ def _find(
     session: Any, client: StoreClient, task: airflow.TaskRef, on: date | None, first: str
 ) -> _Found:
     """The incidents of a task around a date of its data, or its newest ones."""
-    name = f"{task.dag_id}.{task.task_id}"
     recent = airflow.recent_runs(session, [(task.dag_id, task.task_id)])
     known = client.ask(lambda store: store.gates_of({run.attempt_id for run in recent}))
     gates = known.found
     if on is not None:
-        # The link stays if the gate has another name since, or Airflow has deleted the run.
-        of_date = RunsWanted(since=on, until=on)
-        columns = ("attempt_id", "gate")
-        rows = client.ask(lambda store: tuple(store.run_rows(of_date, columns))).found
-        tasks = airflow.tasks_of(session, {row["attempt_id"] for row in rows})
-        gates += tuple(row["gate"] for row in rows if _task_of(row, tasks) == name)
-    gates = tuple(dict.fromkeys(gates)) or (name,)
+        gates += _gates_on(session, client, task, on)
+    gates = tuple(dict.fromkeys(gates)) or (_name_of(task),)
     wanted = RunsWanted(gates, map_index=task.map_index if task.map_index >= 0 else None)
     if on is not None:
         wanted = replace(
             wanted, since=days_before(on, _DAYS_AROUND), until=days_before(on, -_DAYS_AROUND)
         )
     answer = client.ask(lambda store: records.stored_incidents(store, wanted))
-    incidents = answer.found
+    group = _group_to_show(answer.found, on, first)
+    return _Found(gates, answer.found, group, known.problem or answer.problem)
+
+
+def _gates_on(
+    session: Any, client: StoreClient, task: airflow.TaskRef, on: date
+) -> tuple[str, ...]:
+    """The names under which a task reported on a date: the link to an incident stays if the gate
+    has another name since, or Airflow has deleted the run."""
+    wanted = RunsWanted(since=on, until=on)
+    rows = client.ask(lambda store: tuple(store.run_rows(wanted, ("attempt_id", "gate")))).found
+    tasks = airflow.tasks_of(session, {row["attempt_id"] for row in rows})
+    return tuple(row["gate"] for row in rows if _task_of(row, tasks) == _name_of(task))
+
+
+def _group_to_show(
+    incidents: Sequence[Incident], on: date | None, first: str
+) -> tuple[Incident, ...]:
+    """The incident of a date, the newest open one first, with its open neighbours.
+
+    :param first: the id of the incident, if there are several on the date; else empty.
+    """
     at_date = [one for one in incidents if on in (None, one.date) and first in ("", one.id)]
+    if not at_date:
+        return ()
     at_date.sort(key=lambda one: not one.is_open)  # stable: the newest of the open ones first
-    group: tuple[Incident, ...] = ()
-    if at_date:
-        chosen_one = at_date[0]
-        open_groups = records.groups_of(one for one in incidents if one.is_open)
-        group = next((own for own in open_groups if chosen_one in own), (chosen_one,))
-    return _Found(gates, incidents, group, known.problem or answer.problem)
+    chosen = at_date[0]
+    for group in records.groups_of(one for one in incidents if one.is_open):
+        if chosen in group:
+            return tuple(group)
+    return (chosen,)
+
+
+def _name_of(task: airflow.TaskRef) -> str:
+    """The name of the gate of a task, unless it has been given another one."""
+    return f"{task.dag_id}.{task.task_id}"
 
 
 def _task_of(row: Mapping[str, str], tasks: Mapping[str, airflow.TaskRef]) -> str:
@@ -274,7 +295,7 @@ def _incident_page(
     after = sorted(airflow.graph_of_dag(session, task.dag_id).after(task.task_id))
     return IncidentPage(
         task=task,
-        gate=gates.pop() if len(gates) == 1 else f"{task.dag_id}.{task.task_id}",
+        gate=gates.pop() if len(gates) == 1 else _name_of(task),
         group=group,
         runs=len({(run.run_key.date, run.attempt.id) for one in group for run in one.runs}),
         others=[other for other in found.incidents if other not in group][:_MOST_LISTED],
