@@ -30,6 +30,9 @@ class Title(HTMLParser):
     def handle_starttag(self, tag: str, attrs: Any) -> None:
         self._is_in_title = tag == "title"
 
+    def handle_endtag(self, tag: str) -> None:
+        self._is_in_title = False
+
     def handle_data(self, data: str) -> None:
         if self._is_in_title:
             self.text += data
