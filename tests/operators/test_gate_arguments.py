@@ -10,7 +10,8 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
-from gate_stubs import CONTRACT, Gates, SparkSubmit
+
+from tests.operators.gate_stubs import CONTRACT, Gates, SparkSubmit
 
 pytestmark = pytest.mark.airflow
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ui_scene import Get, Html, Scene, report_of
 
 import dqx_airflow
 from dqx_airflow.values import EnforcedContract
+from tests.ui.ui_scene import Get, Html, Scene, report_of
 
 pytestmark = pytest.mark.airflow
 
