@@ -325,7 +325,7 @@ def gate(
 
 
 def _is_other_task(run: airflow.TaskRun) -> bool:
-    """True for a task that is no gate."""
+    """True for a task that is not a gate."""
     return view_of_summary(run.pushed) is None and "Gate" not in (run.operator or "")
 
 
