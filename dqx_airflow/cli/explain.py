@@ -28,6 +28,7 @@ from dqx_airflow.values import DatasetRef, SourceFile, Span
 
 if TYPE_CHECKING:
     from dqx_airflow.dql.check import Checked
+    from dqx_airflow.plan.description import DescribedDataset
     from dqx_airflow.plan.model import Plan
     from dqx_airflow.plan.passes import KnownDataset
 
@@ -136,7 +137,7 @@ def _plan(options: Options, format: TextOrJson, *, shows_cost: bool) -> str:
     :raises SourceError: that call has errors, other than datasets that are not given.
     """
     from dqx_airflow.cli.calls import read_call
-    from dqx_airflow.plan.description import describe_plans
+    from dqx_airflow.plan.description import describe_datasets, describe_plans
     from dqx_airflow.plan.selection import assumed, checked_suite, plan_of
 
     call = read_call(options, date.today())
@@ -151,14 +152,21 @@ def _plan(options: Options, format: TextOrJson, *, shows_cost: bool) -> str:
         given = {ref.name for ref in request.datasets}
         unknown |= dict.fromkeys(name for name in plan.reads if name not in given)
         plans.append(plan)
-    if shows_cost:
-        refs = {ref.name: ref for request in call.requests for ref in request.datasets}
-        return "\n\n".join(_costs(plan, refs.values(), format) for plan in plans)
-    if format == "json":
-        return "\n".join(map(_json, plans))
-    assumption = f"without {listed(tuple(unknown))}: {_ASSUMED}\n\n" if unknown else ""
     refs = {ref.name: ref for request in call.requests for ref in request.datasets}
-    return assumption + describe_plans(plans, _known(refs.values()))
+    if shows_cost:
+        return "\n\n".join(_costs(plan, refs.values(), format) for plan in plans)
+    known = _known(refs.values())
+    if format == "json":
+        datasets = describe_datasets(plans, known)
+        return "\n".join(_plan_json(plan, datasets) for plan in plans)
+    assumption = f"without {listed(tuple(unknown))}: {_ASSUMED}\n\n" if unknown else ""
+    return assumption + describe_plans(plans, known)
+
+
+def _plan_json(plan: Plan, datasets: Iterable[DescribedDataset]) -> str:
+    """The plan of a date as JSON, with the passes of the run, which are for all dates together."""
+    planned = asdict(plan, dict_factory=_span_last)
+    return json_text({**planned, "datasets": list(map(asdict, datasets))}, default=str)
 
 
 def _known(refs: Iterable[DatasetRef]) -> dict[str, KnownDataset]:

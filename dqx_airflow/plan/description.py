@@ -4,6 +4,7 @@ assertions with their conditions."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 from types import MappingProxyType
 
@@ -91,26 +92,58 @@ def _columns_in(node: nodes.Expression) -> list[str]:
     return reasons
 
 
-def describe_plans(
+@dataclass(frozen=True, slots=True)
+class DescribedPass:
+    """A pass as `dql explain` shows it, in text and as JSON.
+
+    `computes` has the SQL of the aggregates, or the query. After files were appended, all files are
+    read again for `unmerged` of these. `needed_before` names the assertions that need days before
+    the date of the plan. With `has_sql`, Spark SQL of the suite may read other columns.
+    """
+
+    title: str
+    kind: str
+    reason: str
+    is_late: bool
+    dates: tuple[date, ...]
+    groups: tuple[str, ...]
+    needed_before: tuple[str, ...]
+    unmerged: int
+    columns: tuple[str, ...]
+    has_sql: bool
+    computes: tuple[str, ...]
+    lookups: tuple[model.Lookup, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedDataset:
+    """The passes over a dataset as `dql explain` shows them; `answered_by_log` is the SQL of the
+    aggregates that its transaction log has."""
+
+    name: str
+    is_size_known: bool
+    answered_by_log: tuple[str, ...]
+    passes: tuple[DescribedPass, ...]
+
+
+def describe_datasets(
     plans: Sequence[model.Plan], datasets: Mapping[str, KnownDataset] = MappingProxyType({})
-) -> str:
-    """The passes over the datasets for the plans of some dates, then the assertions in order.
+) -> tuple[DescribedDataset, ...]:
+    """The passes over each dataset for the plans of some dates.
 
     :param datasets: the datasets with known facts, such as their size.
     """
-    together = model.joined(plans)
-    lines = [f"suite {together.suite}", f"date  {_stretches([plan.date for plan in plans])}", ""]
-    for name in dict.fromkeys(request.dataset for request in together.requests):
+    described = []
+    for name in dict.fromkeys(request.dataset for plan in plans for request in plan.requests):
         known = datasets.get(name, UnknownDataset(DatasetRef(name)))
-        lines += _described(known, plans, datasets)
-    if together.watched:
-        names = ", ".join(together.watched)
-        lines.append(f"watched: {names}; what is claimed of columns follows from the data\n")
-    for plan in plans:
-        lines.append("assertions" + (f" of {plan.date.isoformat()}" if len(plans) > 1 else ""))
-        for assertion in plan.assertions:
-            lines += _assertion(assertion)
-    return "\n".join(lines)
+        answered: list[str] = []
+        passes: list[DescribedPass] = []
+        for reads in planned_reads(known, plans, datasets):
+            answered += reads.answered
+            passes += [_described(scan_pass, plans[0]) for scan_pass in reads.passes]
+        is_size_known = not isinstance(known, UnknownDataset)
+        described.append(DescribedDataset(name, is_size_known, tuple(answered), tuple(passes)))
+    return tuple(described)
 
 
 def planned_reads(
@@ -128,53 +161,26 @@ def planned_reads(
         yield reads_of(alone, dataset, plan.date, datasets)
 
 
-def _described(
-    dataset: KnownDataset, plans: Sequence[model.Plan], datasets: Mapping[str, KnownDataset]
-) -> Iterator[str]:
-    name = dataset.ref.name
-    if isinstance(dataset, UnknownDataset):
-        yield f"{name}: its size is not known, a large dataset is assumed; {_FEW}"
-    for reads in planned_reads(dataset, plans, datasets):
-        for sql in reads.answered:
-            yield f"no pass over {name}: its log has {sql}"
-        for scan_pass in reads.passes:
-            yield title_of(scan_pass)
-            if scan_pass.kind is not PassKind.QUERY:
-                yield from _details(scan_pass, plans[0])
-    yield ""
-
-
-_FEW = f"with up to {MOST_ROWS_FUSED:,} rows, metrics share a pass"
-
-
-def _details(scan_pass: Pass, plan: model.Plan) -> Iterator[str]:
-    why = LATE if scan_pass.is_late else scan_pass.kind.value
-    yield f"    why: {why}"
-    needing = list(_needing_earlier_days(plan, scan_pass))
-    if needing:
-        yield f"    days before {plan.date.isoformat()}: for {listed(needing)}"
-    yield f"    after an append: {_read_after_an_append(scan_pass)}"
-    names = [*columns_read(scan_pass)]
-    if has_sql(scan_pass):
-        names.append("those in the Spark SQL")
-    yield f"    columns: {', '.join(names) or 'none'}"
-    for text in scan_pass.texts:
-        yield f"        {text}"
-    for lookup in lookups_of(*scan_pass.reading):
-        source = f"{lookup.reference}.{lookup.reference_column}"
-        yield f"    with {lookup.column} looked up in {source}"
-
-
 LATE = "only if the minimum or maximum is outside a range: counts the rows that violate it"
+"""The reason for a late pass."""
 
 
-def _read_after_an_append(scan_pass: Pass) -> str:
-    """The reads after files were added to those that an earlier run has measured."""
-    if scan_pass.unmerged == len(scan_pass.texts):
-        return "all files"
-    if scan_pass.unmerged:
-        return f"only the new files, but all files for {scan_pass.unmerged} of these"
-    return "only the new files"
+def _described(scan_pass: Pass, plan: model.Plan) -> DescribedPass:
+    grouping = scan_pass.grouping
+    return DescribedPass(
+        title=title_of(scan_pass),
+        kind=scan_pass.kind.name.lower(),
+        reason=LATE if scan_pass.is_late else scan_pass.kind.value,
+        is_late=scan_pass.is_late,
+        dates=scan_pass.dates,
+        groups=() if grouping is None else grouping.columns,
+        needed_before=tuple(_needing_earlier_days(plan, scan_pass)),
+        unmerged=scan_pass.unmerged,
+        columns=columns_read(scan_pass),
+        has_sql=has_sql(scan_pass),
+        computes=scan_pass.texts,
+        lookups=lookups_of(*scan_pass.reading),
+    )
 
 
 def _needing_earlier_days(plan: model.Plan, scan_pass: Pass) -> Iterator[str]:
@@ -191,6 +197,69 @@ def _needing_earlier_days(plan: model.Plan, scan_pass: Pass) -> Iterator[str]:
 
 def _is_before(on: date | None, plan: model.Plan) -> bool:
     return on is not None and on < plan.date
+
+
+def describe_plans(
+    plans: Sequence[model.Plan], datasets: Mapping[str, KnownDataset] = MappingProxyType({})
+) -> str:
+    """The passes over the datasets for the plans of some dates, then the assertions in order.
+
+    :param datasets: the datasets with known facts, such as their size.
+    """
+    together = model.joined(plans)
+    dates = [plan.date for plan in plans]
+    lines = [f"suite {together.suite}", f"date  {_stretches(dates)}", ""]
+    for dataset in describe_datasets(plans, datasets):
+        lines += _dataset_lines(dataset, plans[0].date)
+    if together.watched:
+        names = ", ".join(together.watched)
+        lines.append(f"watched: {names}; what is claimed of columns follows from the data\n")
+    for plan in plans:
+        lines.append("assertions" + (f" of {plan.date.isoformat()}" if len(plans) > 1 else ""))
+        for assertion in plan.assertions:
+            lines += _assertion(assertion)
+    return "\n".join(lines)
+
+
+def _dataset_lines(dataset: DescribedDataset, on: date) -> Iterator[str]:
+    name = dataset.name
+    if not dataset.is_size_known:
+        yield f"{name}: its size is not known, a large dataset is assumed; {_FEW}"
+    for sql in dataset.answered_by_log:
+        yield f"no pass over {name}: its log has {sql}"
+    for described in dataset.passes:
+        yield described.title
+        if described.kind != PassKind.QUERY.name.lower():
+            yield from _pass_lines(described, on)
+    yield ""
+
+
+_FEW = f"with up to {MOST_ROWS_FUSED:,} rows, metrics share a pass"
+
+
+def _pass_lines(described: DescribedPass, on: date) -> Iterator[str]:
+    yield f"    why: {described.reason}"
+    if described.needed_before:
+        yield f"    days before {on.isoformat()}: for {listed(described.needed_before)}"
+    yield f"    after an append: {_read_after_an_append(described)}"
+    names = [*described.columns]
+    if described.has_sql:
+        names.append("those in the Spark SQL")
+    yield f"    columns: {', '.join(names) or 'none'}"
+    for text in described.computes:
+        yield f"        {text}"
+    for lookup in described.lookups:
+        source = f"{lookup.reference}.{lookup.reference_column}"
+        yield f"    with {lookup.column} looked up in {source}"
+
+
+def _read_after_an_append(described: DescribedPass) -> str:
+    """The reads after files were added to files that an earlier run has measured."""
+    if described.unmerged == len(described.computes):
+        return "all files"
+    if described.unmerged:
+        return f"only the new files, but all files for {described.unmerged} of these"
+    return "only the new files"
 
 
 def describe_request(request: model.MetricRequest) -> str:

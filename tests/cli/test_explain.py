@@ -163,6 +163,52 @@ one pass over c: all rows
     )
 
 
+def test_the_json_of_a_plan_has_the_passes_of_its_text(tmp_path: Path) -> None:
+    path = tmp_path / "suite.dql"
+    path.write_text("""
+        suite "S" { check "C" on orders {
+            assert day_over_day(null_count(email)) < 35% name "stable"
+            assert each row: price between 1 and 5 and country in values(code, dataset c) name "row"
+            assert each row: price between 2 and 5 name "narrow"
+            assert each row: price between 3 and 5 name "narrower"
+            assert maximum(price) < 100 name "price" for each (store)
+            assert query("SELECT count(*) FROM orders") > 1 name "select"
+        } }
+    """)
+    text = explain(path, "--date", "2024-11-29").stdout
+    plan = json.loads(explain(path, "--date", "2024-11-29", "--format", "json").stdout)
+    orders, countries = plan["datasets"]
+    assert (orders["name"], orders["is_size_known"], countries["name"]) == ("orders", False, "c")
+    passes = [*orders["passes"], *countries["passes"]]
+    announced = [line for line in text.splitlines() if line.startswith(("one ", "if needed"))]
+    assert [one["title"] for one in passes] == announced
+    for one in passes:
+        expected = [f"        {sql}" for sql in one["computes"] if one["kind"] != "query"]
+        assert "\n".join(expected) in text
+    kinds = {one["kind"]: one for one in passes if one["dates"]}
+    assert kinds["rows"]["groups"] == ["store"]
+    both = next(one for one in passes if len(one["dates"]) == 2)
+    assert (both["dates"], both["needed_before"]) == (["2024-11-28", "2024-11-29"], ["stable"])
+    assert [one["is_late"] for one in passes].count(True) == text.count("if needed")
+    looked_up = {"dataset": "orders", "column": "country"}
+    looked_up |= {"reference": "c", "reference_column": "code"}
+    assert looked_up in [lookup for one in passes for lookup in one["lookups"]]
+
+
+def test_each_json_plan_of_a_range_has_the_passes_of_all_dates(tmp_path: Path) -> None:
+    path = tmp_path / "suite.dql"
+    path.write_text('suite "S" { check "C" on orders { assert average(a) < 5 name "a" } }')
+    both = explain(path, "--date", "2024-11-28..2024-11-29", "--format", "json").stdout
+    decoder, plans = json.JSONDecoder(), []
+    while both.strip():
+        plan, end = decoder.raw_decode(both := both.lstrip())
+        plans.append(plan)
+        both = both[end:]
+    (first,), (second,) = (plan["datasets"] for plan in plans)
+    assert first == second
+    assert [one["dates"] for one in first["passes"]] == [["2024-11-28", "2024-11-29"]]
+
+
 def test_the_plan_shows_which_passes_are_conditional(tmp_path: Path) -> None:
     path = tmp_path / "ranges.dql"
     rows = "\n".join(f'assert each row: price between {n} and 100 name "a{n}"' for n in range(3))
