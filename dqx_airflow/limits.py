@@ -1,6 +1,12 @@
-"""Default and maximum numbers: rows kept and displayed, groups, days, durations, ids."""
+"""The limits and defaults of numbers, days and durations that users set in options, arguments,
+annotations and settings.
+
+A limit on our own work, such as the lines of a message, is in the module that does it.
+"""
 
 from __future__ import annotations
+
+from datetime import timedelta
 
 DEFAULT_SAMPLE_ROWS = 20
 """The default number of failing rows kept for each assertion."""
@@ -35,5 +41,12 @@ MOST_CLOCK_SKEW_HOURS = MOST_DAYS * 24
 DEFAULT_CLOCK_SKEW_HOURS = 24.0
 """How far in the future a timestamp may be that makes data fresh."""
 
-LONGEST_KEPT_SOURCE = 256 * 1024
-"""The size in characters above which a suite or a contract is not stored with the results."""
+MOST_DATES = 1_000
+"""The maximum number of dates in one run."""
+
+LONGEST_WAIVER = timedelta(days=30)
+"""The maximum duration of a waiver, unless its author requests more."""
+
+LEAST_KEPT = timedelta(days=1)
+"""The minimum age of files that `dql results vacuum` removes: no reader uses a version of the store
+for longer."""

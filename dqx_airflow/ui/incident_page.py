@@ -14,6 +14,7 @@ from uuid import UUID, uuid4, uuid5
 from fastapi import Response
 
 from dqx_airflow.errors import RequestError
+from dqx_airflow.limits import LONGEST_WAIVER
 from dqx_airflow.results import decisions
 from dqx_airflow.results import incidents as records
 from dqx_airflow.results.incidents import (
@@ -26,7 +27,7 @@ from dqx_airflow.results.incidents import (
     changes_before,
 )
 from dqx_airflow.results.query import RunsWanted
-from dqx_airflow.results.schema import RunRow
+from dqx_airflow.results.report_rows import RunRow
 from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.clearing import clear_tasks, require_clearable
@@ -35,7 +36,7 @@ from dqx_airflow.ui.responses import Page, form_token
 from dqx_airflow.ui.store import Answer, StoreClient
 from dqx_airflow.ui.verdict_text import failing_total
 from dqx_airflow.values import EnforcedContract, GateReport, Status, Verdict
-from dqx_airflow.values.report import LONGEST_WAIVER, Waiver
+from dqx_airflow.values.report import Waiver
 from dqx_airflow.values.request import day_in, days_before
 
 

@@ -14,7 +14,12 @@ from fractions import Fraction
 from typing import Any, TypeAlias
 
 from dqx_airflow.errors import RequestError
-from dqx_airflow.limits import DEFAULT_CLOCK_SKEW_HOURS, DEFAULT_SAMPLE_ROWS, MOST_CLOCK_SKEW_HOURS
+from dqx_airflow.limits import (
+    DEFAULT_CLOCK_SKEW_HOURS,
+    DEFAULT_SAMPLE_ROWS,
+    MOST_CLOCK_SKEW_HOURS,
+    MOST_DATES,
+)
 from dqx_airflow.values.contracts import (
     EnforcedContract,
     ImportedFile,
@@ -455,8 +460,6 @@ def _part_of(request: GateRequest, part: GatePart) -> GateRequest:
 
 
 SEPARATOR = ".."
-MOST_DATES = 1_000
-"""The maximum number of dates in one run."""
 
 _HINT = "write FROM..TO with both dates, such as 2026-01-01..2026-03-31"
 
