@@ -18,19 +18,11 @@ import numpy as np
 import pyarrow as pa
 from deltalake import CommitProperties, Transaction, write_deltalake
 
-from dqx_airflow.results.schema import (
-    FAILING_ROWS,
-    RESULTS,
-    RUNS,
-    STATES,
-    TABLES,
-    failing_rows,
-    results_rows,
-    run_row,
-)
+from dqx_airflow.results.compaction import OF_UPKEEP, TableFiles
+from dqx_airflow.results.report_rows import failing_rows, results_rows, run_row
+from dqx_airflow.results.schema import FAILING_ROWS, RESULTS, RUNS, STATES, TABLES
 from dqx_airflow.results.store import arrow_table, open_or_create
 from dqx_airflow.results.tables import ResultsRoot, locate
-from dqx_airflow.results.upkeep import OF_UPKEEP, TableFiles
 from dqx_airflow.values import (
     Attempt,
     DatasetField,

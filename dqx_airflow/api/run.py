@@ -28,7 +28,8 @@ from dqx_airflow.errors import RequestError, UnverifiedError, UpstreamFailure
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import DEFAULT_COST, Cost, Plan, Scanned
 from dqx_airflow.plan.selection import plan_of as plan_of_request
-from dqx_airflow.results.schema import RESULTS_COLUMNS, Source, written
+from dqx_airflow.results.report_rows import results_rows
+from dqx_airflow.results.schema import MONTH, RESULTS_SCHEMA
 from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Severity, Status, Verdict
 from dqx_airflow.values.blank import require_no_blank
 from dqx_airflow.values.exact import exact_text, is_decimal, nearest_float
@@ -194,12 +195,8 @@ class Results:
         """
         import pandas  # type: ignore[import-untyped]
 
-        verdicts = enumerate(self.report.verdicts)
-        rows = [
-            written(RESULTS_COLUMNS, Source(self.report, at, verdict)) for at, verdict in verdicts
-        ]
-        names = [column.name for column in RESULTS_COLUMNS if column.get is not None]
-        return pandas.DataFrame(rows, columns=names)
+        names = [name for name in RESULTS_SCHEMA.names if name != MONTH]
+        return pandas.DataFrame(results_rows(self.report), columns=names)
 
 
 class DatesFailed(AssertionError):  # noqa: N818 (as `SuiteFailed`)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from dqx_airflow.results.query import StoredResults
-    from dqx_airflow.results.schema import RunRow
+    from dqx_airflow.results.report_rows import RunRow
     from dqx_airflow.results.upkeep import Upkeep
     from dqx_airflow.values import GateReport
 

@@ -72,9 +72,10 @@ from dqx_airflow.plan.selection import (
 )
 from dqx_airflow.results.decisions import decisions_on
 from dqx_airflow.results.past_days import read_labels
-from dqx_airflow.results.query import StoredResults, read_proofs
+from dqx_airflow.results.proofs import read_proofs
+from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.receipts import ReceiptWriter, signing_key
-from dqx_airflow.results.schema import digests_of
+from dqx_airflow.results.report_rows import digests_of
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import GateReport, GateRequest, Outcome, Verdict
 from dqx_airflow.values.json_form import (

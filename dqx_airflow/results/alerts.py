@@ -14,6 +14,7 @@ from dqx_airflow.errors import RequestError
 from dqx_airflow.results import schema
 from dqx_airflow.results.past_days import Label, PastRun, past_runs, read_labels, runs_of_suite
 from dqx_airflow.results.query import RunsWanted, StoredResults, equals, is_in, opened
+from dqx_airflow.results.report_rows import verdict_from_row
 from dqx_airflow.values import FailingRow, RunKey, Status, Verdict
 
 OF_VERDICTS = tuple(
@@ -123,7 +124,7 @@ def alerts_among(runs: Iterable[PastRun], labels: Iterable[Label]) -> tuple[Aler
             failed = row["status"] == Status.FAILED
             if failed or (label and label.ground_truth):
                 facts = row.get("suite") or "", run.map_index, run.attempt_id
-                verdict = schema.verdict_from_row(row)
+                verdict = verdict_from_row(row)
                 listed.append(Alert(run.gate, run.date, run.run_id, verdict, label, *facts))
     return tuple(listed)
 
@@ -318,7 +319,7 @@ def histories(
         for row in run.rows:
             key = run.gate, run.map_index, row["check"], row["name"]
             if key in by_assertion:
-                by_assertion[key].append((run.date, schema.verdict_from_row(row)))
+                by_assertion[key].append((run.date, verdict_from_row(row)))
     return by_assertion
 
 

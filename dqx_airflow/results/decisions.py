@@ -7,15 +7,17 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from fractions import Fraction
+from typing import Any
 
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import RequestError
+from dqx_airflow.limits import LONGEST_WAIVER
 from dqx_airflow.results import schema
 from dqx_airflow.results.incidents import ACCEPTED, Incident, IncidentNote, notes_from, same_slice
 from dqx_airflow.results.query import RunsWanted, StoredResults, equals, is_in, opened
 from dqx_airflow.values import GateReport, Outcome, RunKey, Severity, Status, Verdict
 from dqx_airflow.values.exact import exact, exact_text
-from dqx_airflow.values.report import LONGEST_WAIVER, Acceptance, AcceptedData, Decisions, Waiver
+from dqx_airflow.values.report import Acceptance, AcceptedData, Decisions, Waiver
 
 
 def write_waivers(results: StoredResults, waivers: Iterable[Waiver]) -> None:
@@ -23,8 +25,48 @@ def write_waivers(results: StoredResults, waivers: Iterable[Waiver]) -> None:
 
     :raises StoreError: the store cannot be written.
     """
-    results.write(
-        schema.WAIVERS, {f"{one.id}{'/ended' if one.ended_by else ''}": one for one in waivers}
+    rows = {}
+    for waiver in waivers:
+        key = f"{waiver.id}/ended" if waiver.ended_by else waiver.id
+        rows[key] = _row(waiver)
+    results.write(schema.WAIVERS, rows)
+
+
+def _row(waiver: Waiver) -> dict[str, Any]:
+    """The row of a waiver in the table `waivers`."""
+    return {
+        "event_id": waiver.id,
+        "gate": waiver.gate,
+        "check": waiver.check,
+        "name": waiver.name,
+        "until": waiver.until,
+        "below": waiver.below,
+        "above": waiver.above,
+        "reason": waiver.reason,
+        "owner": waiver.owner,
+        "author": waiver.author,
+        "ended_by": waiver.ended_by,
+        "rule": waiver.rule,
+        "event_at": schema.as_utc(waiver.at),
+    }
+
+
+def _waiver(row: schema.Row) -> Waiver:
+    """The waiver of a row of the table `waivers`."""
+    return Waiver(
+        gate=row["gate"],
+        check=row["check"],
+        name=row["name"],
+        until=row["until"],
+        reason=row["reason"],
+        owner=row["owner"],
+        author=row["author"],
+        below=row.get("below"),
+        above=row.get("above"),
+        at=schema.as_utc(row["event_at"]),
+        id=row["event_id"],
+        ended_by=row.get("ended_by"),
+        rule=row.get("rule"),
     )
 
 
@@ -40,7 +82,8 @@ def waivers_of(
         return ()
     order = 'ORDER BY "event_at", "event_id"'
     found: dict[str, Waiver] = {}
-    for waiver in opened(results).read(Waiver, schema.WAIVERS, where, order):
+    for row in opened(results).whole_rows(schema.WAIVERS, where, order):
+        waiver = _waiver(row)
         earlier = found.get(waiver.id)
         by = waiver.ended_by or (earlier.ended_by if earlier else None)
         found[waiver.id] = replace(earlier or waiver, ended_by=by)

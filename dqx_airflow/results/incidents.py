@@ -27,7 +27,8 @@ from dqx_airflow.plan.predicates import show_group
 from dqx_airflow.plan.term_values import measurements_from
 from dqx_airflow.results import schema
 from dqx_airflow.results.query import OF_A_RUN, RunsWanted, StoredResults, is_in, of_dates, opened
-from dqx_airflow.results.schema import RunRow, run_from_row
+from dqx_airflow.results.report_rows import RunRow, run_from_row
+from dqx_airflow.results.schema import as_utc
 from dqx_airflow.values import MASK, DatasetSnapshot, GateReport, Outcome, Status
 from dqx_airflow.values.exact import NUMBERS
 from dqx_airflow.values.request import days_before
@@ -58,6 +59,38 @@ class IncidentNote:
     run_id: str | None = None
     at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The row of the note in the table `incident_notes`."""
+        return {
+            "event_id": self.id,
+            "gate": self.gate,
+            "dataset_date": self.date,
+            "map_index": self.map_index,
+            "slice": self.slice,
+            "kind": self.kind,
+            "text": self.text,
+            "run_id": self.run_id,
+            "author": self.author,
+            "event_at": as_utc(self.at),
+        }
+
+    @classmethod
+    def from_row(cls, row: schema.Row) -> IncidentNote:
+        """The note of a row of the table `incident_notes`."""
+        return cls(
+            gate=row["gate"],
+            date=row["dataset_date"],
+            kind=row["kind"],
+            author=row["author"],
+            text=row.get("text") or "",
+            map_index=row["map_index"],
+            slice=row.get("slice"),
+            run_id=row.get("run_id"),
+            at=as_utc(row["event_at"]),
+            id=row["event_id"],
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -373,7 +406,7 @@ def write_notes(results: StoredResults, notes: Iterable[IncidentNote]) -> None:
 
     :raises StoreError: the store cannot be written.
     """
-    results.write(schema.INCIDENT_NOTES, {note.id: note for note in notes})
+    results.write(schema.INCIDENT_NOTES, {note.id: note.row for note in notes})
 
 
 def notes_from(
@@ -385,7 +418,8 @@ def notes_from(
     """
     where = [is_in("gate", gates), *of_dates(since, until)]
     order = 'ORDER BY "event_at", "event_id"'
-    notes = opened(results).read(IncidentNote, schema.INCIDENT_NOTES, where, order)
+    rows = opened(results).whole_rows(schema.INCIDENT_NOTES, where, order)
+    notes = map(IncidentNote.from_row, rows)
     return tuple({note.id: note for note in notes}.values())
 
 

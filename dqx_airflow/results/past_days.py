@@ -22,6 +22,8 @@ from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.term_values import Measurements, measurements_from
 from dqx_airflow.results import query, schema
 from dqx_airflow.results.query import RunsWanted, StoredResults, map_index_of, opened
+from dqx_airflow.results.report_rows import value_from_row
+from dqx_airflow.results.schema import as_utc
 from dqx_airflow.values import DatasetSnapshot, MetricValue, ShadowReport, Status, from_json
 
 AssertionKey: TypeAlias = tuple[str, str]
@@ -284,11 +286,11 @@ def _day(run: PastRun, labels: Mapping[AssertionKey, bool]) -> PastDay:
     )
     verdicts = {
         (row["check"], row["name"]): StoredVerdict(
-            Status(row["status"]), row["expression"], schema.value_from_row(row, "value")
+            Status(row["status"]), row["expression"], value_from_row(row, "value")
         )
         for row in run.rows
     }
-    now = schema.as_utc(run.started_at)
+    now = as_utc(run.started_at)
     return PastDay(run.date, measured, now, verdicts, labels, run.map_index)
 
 
@@ -369,6 +371,24 @@ class Label:
         """The content of the label, its author, and the reason."""
         return self.ground_truth, self.author, self.reason
 
+    @property
+    def row(self) -> dict[str, Any]:
+        """The row of the label in the table `labels`."""
+        return {
+            "run_id": self.run_id,
+            "label_id": self.id,
+            "gate": self.gate,
+            "dataset_date": self.date,
+            "map_index": self.map_index,
+            "suite": self.suite,
+            "check": self.check,
+            "name": self.name,
+            "ground_truth": self.ground_truth,
+            "reason": self.reason,
+            "author": self.author,
+            "labelled_at": as_utc(self.at),
+        }
+
 
 def write_labels(results: StoredResults | str, labels: Iterable[Label]) -> tuple[Label, ...]:
     """Appends labels in one commit, and returns those that were appended.
@@ -389,7 +409,7 @@ def write_labels(results: StoredResults | str, labels: Iterable[Label]) -> tuple
             new.append(label)
             stored[label.key] = label.content
     if new:
-        results.write(schema.LABELS, {label.id: label for label in new})
+        results.write(schema.LABELS, {label.id: label.row for label in new})
     return tuple(new)
 
 
@@ -457,8 +477,25 @@ def _mapped_runs(results: StoredResults, wanted: RunsWanted) -> dict[str, int]:
 
 
 def _label(row: schema.Row, instances: Mapping[str, int]) -> Label:
-    """:param instances: the map indexes of mapped runs, for a label that has none."""
-    label = Label(**schema.fields_of(schema.LABELS_COLUMNS, row))
-    if row.get("map_index") is not None:
-        return label
-    return replace(label, map_index=instances.get(label.run_id or "", -1))
+    """The label of a row of the table `labels`.
+
+    :param instances: the map indexes of mapped runs, for a label that has none.
+    """
+    run_id = row.get("run_id")
+    map_index = row.get("map_index")
+    if map_index is None:
+        map_index = instances.get(run_id or "", -1)
+    return Label(
+        gate=row["gate"],
+        date=row["dataset_date"],
+        check=row["check"],
+        name=row["name"],
+        ground_truth=bool(row["ground_truth"]),
+        author=row["author"],
+        reason=row.get("reason"),
+        suite=row.get("suite") or "",
+        run_id=run_id,
+        map_index=map_index,
+        at=as_utc(row["labelled_at"]),
+        id=row["label_id"],
+    )

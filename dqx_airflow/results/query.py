@@ -12,35 +12,23 @@ open table only reads what was appended since the last query.
 from __future__ import annotations
 
 import json
-import uuid
 from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from importlib.resources import files
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any
 
 from arro3.core import DataType, Table
 from deltalake import DeltaTable, QueryBuilder
 
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results import schema
-from dqx_airflow.results.schema import RunRow, report_from_rows, run_from_row
+from dqx_airflow.results.report_rows import RunRow, report_from_rows, run_from_row
 from dqx_airflow.results.tables import ResultsRoot, locate, open_table, store_errors
-from dqx_airflow.values import (
-    EnforcedContract,
-    EngineProof,
-    GateReport,
-    Outcome,
-    RunKey,
-    SourceFile,
-    from_json,
-)
-from dqx_airflow.values.report import PROVE_AGAIN
+from dqx_airflow.values import EnforcedContract, GateReport, Outcome, RunKey, SourceFile, from_json
 from dqx_airflow.values.request import days_before
-
-T = TypeVar("T")
 
 PARTIAL = "partial"
 """The column that marks runs that judged only some assertions."""
@@ -251,22 +239,21 @@ class StoredResults:
                 builder.register(name, table)
             return rows_of(builder.execute(sql).read_all())
 
-    def write(self, table: str, values: Mapping[str, object]) -> None:
-        """Appends what people write, such as labels, by keys that are never appended twice.
+    def write(self, table: str, rows: Mapping[str, schema.Row]) -> None:
+        """Appends rows that people write, such as labels, by keys that are never appended twice.
 
         :raises StoreError: the store cannot be written.
         """
         from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need
 
-        columns = schema.TABLES[table].columns
-        rows = {key: [schema.written(columns, value)] for key, value in values.items()}
-        ResultsStore(self.root, self.storage_options).append_rows({table: rows})
+        store = ResultsStore(self.root, self.storage_options)
+        store.append_rows({table: {key: [row] for key, row in rows.items()}})
 
-    def read(self, kind: type[T], table: str, where: Sequence[str], order: str) -> list[T]:
-        """The entries of a table that people write, such as labels, as objects of class `kind`."""
-        columns = schema.TABLES[table].columns
-        rows = self.select(table, [column.name for column in columns], where, order)
-        return [kind(**schema.fields_of(columns, row)) for row in rows]
+    def whole_rows(
+        self, table: str, where: Sequence[str] = (), order: str = ""
+    ) -> list[dict[str, Any]]:
+        """The rows of a table that satisfy conditions in SQL, with all columns."""
+        return self.select(table, schema.TABLES[table].schema.names, where, order)
 
     def run_rows(
         self, wanted: RunsWanted, columns: Iterable[str], order: str = "", *, last: bool = False
@@ -734,43 +721,3 @@ def _pin(contract: str | None) -> str | None:
         return from_json(EnforcedContract, contract or "").pin
     except ValueError:
         return None  # of a newer version
-
-
-def write_proof(results: StoredResults | str, proof: EngineProof) -> None:
-    """Appends a proof.
-
-    :raises StoreError: the store cannot be written.
-    """
-    opened(results).write(schema.PROOFS, {str(uuid.uuid4()): proof})
-
-
-def read_proofs(results: StoredResults | str) -> tuple[EngineProof, ...]:
-    """The proofs of all engines, the newest first.
-
-    :raises StoreError: the store exists and cannot be read.
-    """
-    order = 'ORDER BY "proven_at" DESC'
-    return tuple(opened(results).read(EngineProof, schema.PROOFS, [], order))
-
-
-def gates_not_proven(results: StoredResults | str) -> dict[str, str]:
-    """The gates whose last run was on an engine that has to be proven again, with the mark of that
-    run: since then, no engine was proven.
-
-    :raises StoreError: the store exists and cannot be read.
-    """
-    store = opened(results)
-    newest = next(iter(read_proofs(store)), None)
-    if newest is None or "engine_proof" not in store.columns(schema.RUNS):
-        return {}
-    columns = ("gate", "finished_at", "engine_proof")
-    rows = store.select(schema.RUNS, columns, [], 'ORDER BY "finished_at" DESC LIMIT 500')
-    last: dict[str, dict[str, Any]] = {}
-    for row in rows:
-        last.setdefault(row["gate"], row)
-    return {
-        gate: row["engine_proof"]
-        for gate, row in last.items()
-        if PROVE_AGAIN in (row["engine_proof"] or "")
-        and schema.as_utc(row["finished_at"]) > newest.at
-    }

@@ -28,7 +28,8 @@ from dqx_airflow.errors import RequestError, first_line
 from dqx_airflow.plan.masks import without_folders
 from dqx_airflow.results import schema
 from dqx_airflow.results.query import StoredResults, equals
-from dqx_airflow.results.schema import digest_of, digests_of
+from dqx_airflow.results.report_rows import digest_of, digests_of
+from dqx_airflow.results.schema import as_utc
 from dqx_airflow.values import GateRequest, Verdict
 from dqx_airflow.values.blank import require_no_blank
 
@@ -69,6 +70,34 @@ class Receipt:
     signature: str | None = None
     public_key: str | None = None
     written_at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
+
+    @property
+    def row(self) -> dict[str, Any]:
+        """The row to write."""
+        return {
+            "run_id": self.run_id,
+            "table_id": self.table_id,
+            "version": self.version,
+            "statement": self.statement,
+            "files": self.files,
+            "signature": self.signature,
+            "public_key": self.public_key,
+            "written_at": as_utc(self.written_at),
+        }
+
+    @classmethod
+    def from_row(cls, row: schema.Row) -> Receipt:
+        """The receipt of a stored row."""
+        return cls(
+            run_id=row["run_id"],
+            table_id=row["table_id"],
+            version=row["version"],
+            statement=row["statement"],
+            files=row["files"],
+            signature=row.get("signature"),
+            public_key=row.get("public_key"),
+            written_at=as_utc(row["written_at"]),
+        )
 
     @property
     def digest(self) -> str:
@@ -143,7 +172,8 @@ def receipts_of(
     :param table_id: the id in its metadata.
     :raises StoreError: the store cannot be read.
     """
-    return tuple(results.read(Receipt, schema.RECEIPTS, [equals("table_id", table_id)], order))
+    rows = results.whole_rows(schema.RECEIPTS, [equals("table_id", table_id)], order)
+    return tuple(map(Receipt.from_row, rows))
 
 
 @dataclass(frozen=True)
@@ -201,7 +231,7 @@ class ReceiptWriter:
         files = commit.files(entries[MASKED], columns_of(table))
         receipt = Receipt(entries[RUN_ID], table_id, commit.version, statement, files)
         receipt = receipt.signed(self.key) if self.key is not None else receipt
-        self.results.write(schema.RECEIPTS, {named: receipt})
+        self.results.write(schema.RECEIPTS, {named: receipt.row})
 
 
 def signing_key(environment: Mapping[str, str] = os.environ) -> Key | None:

@@ -17,7 +17,7 @@ from deltalake.exceptions import DeltaError
 from deltalake.fs import DeltaStorageHandler
 
 from dqx_airflow.errors import StoreError
-from dqx_airflow.results import schema
+from dqx_airflow.results import report_rows, schema
 from dqx_airflow.results.tables import (
     NO_LOG_CLEANUP,
     ResultsRoot,
@@ -78,12 +78,15 @@ class ResultsStore:
         source_files: dict[str, list[schema.Row]] = {}
         runs: dict[str, list[schema.Row]] = {}
         for report, sources in reports:
-            results[report.run_id] = [*schema.results_rows(report), *schema.shadow_rows(report)]
-            failing[report.run_id] = schema.failing_rows(report)
+            results[report.run_id] = [
+                *report_rows.results_rows(report),
+                *report_rows.shadow_rows(report),
+            ]
+            failing[report.run_id] = report_rows.failing_rows(report)
             source_files.update(
-                {digest: [row] for digest, row in schema.source_rows(report, sources).items()}
+                {digest: [row] for digest, row in report_rows.source_rows(report, sources).items()}
             )
-            runs[report.run_id] = [schema.run_row(report)]
+            runs[report.run_id] = [report_rows.run_row(report)]
         self.append_rows(
             {
                 schema.RESULTS: results,
@@ -202,7 +205,7 @@ def tidy(location: ResultsRoot, definition: schema.TableDefinition, table: Delta
         return
     try:
         # Imported late: the other 31 gates do not need it.
-        from dqx_airflow.results.upkeep import compact_a_little
+        from dqx_airflow.results.compaction import compact_a_little
 
         compact_a_little(location, definition, table)
     except Exception as error:  # the rows are written, which is what counts

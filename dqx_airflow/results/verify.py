@@ -41,7 +41,7 @@ from dqx_airflow.results.receipts import (
     receipts_of,
     shown_path,
 )
-from dqx_airflow.results.schema import digest_of
+from dqx_airflow.results.report_rows import digest_of
 
 _SLICE, _WHOLE_TABLE = "dqx_slice", "{}"
 _RELEASED_BY = "dqx_released_by"
@@ -183,7 +183,8 @@ def _all_receipts(results: StoredResults, table: DeltaTable) -> tuple[Receipt, .
             others.add(row["table_id"])
     if not others:
         return own
-    before = results.read(Receipt, schema.RECEIPTS, [is_in("table_id", others)], "")
+    rows = results.whole_rows(schema.RECEIPTS, [is_in("table_id", others)])
+    before = map(Receipt.from_row, rows)
     # A table of a catalog that was renamed has made room for another one.
     began = min((one.written_at for one in own), default=None)
     before = [

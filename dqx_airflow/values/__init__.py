@@ -27,11 +27,10 @@ from dqx_airflow.values.contracts import (
     WordEnum,
     worst_outcome,
 )
+from dqx_airflow.values.engine_proof import Difference, EngineProof
 from dqx_airflow.values.json_form import from_json, to_json
 from dqx_airflow.values.report import (
     DatasetSnapshot,
-    Difference,
-    EngineProof,
     FailingRow,
     GateReport,
     MetricResult,

@@ -28,6 +28,10 @@ class SourceFile:
     text: str
 
 
+LONGEST_KEPT_SOURCE = 256 * 1024
+"""The size in characters above which a source is not stored with the results."""
+
+
 @dataclass(frozen=True, slots=True)
 class ImportedFile:
     """A file that `importer` imports as `path`."""

@@ -1,11 +1,12 @@
 """The result of a job: a verdict for each assertion, and the outcome of the gate; what people
-decide about verdicts; and what the conformance cases found about an engine."""
+decide about verdicts.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import date, datetime, timedelta, timezone
+from datetime import date, datetime, timezone
 from fractions import Fraction
 from typing import TypeAlias
 from uuid import uuid4
@@ -27,9 +28,6 @@ from dqx_airflow.values.request import (
     RunKey,
     ValidatedRows,
 )
-
-LONGEST_WAIVER = timedelta(days=30)
-"""The maximum duration of a waiver, unless its author requests more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -482,57 +480,3 @@ class GateReport:
     def count(self, status: Status) -> int:
         """The number of verdicts with a status."""
         return len(self.with_status(status))
-
-
-ERROR = "error: "
-"""The prefix of the value of a claim that ended in an error."""
-
-
-@dataclass(frozen=True, slots=True)
-class Difference:
-    """A claim of a conformance case whose value on an engine differs from the expected one."""
-
-    case: str
-    claim: str
-    due: str
-    found: str
-
-    @property
-    def is_error(self) -> bool:
-        """True if the engine returned an error instead of a value, so that no verdict is wrong."""
-        return self.found.startswith(ERROR)
-
-
-PROVE_AGAIN = "prove again"
-"""The label of an engine whose stored proof is about another version or other settings."""
-
-
-@dataclass(frozen=True, slots=True)
-class EngineProof:
-    """The result of all cases on one engine.
-
-    `key` identifies the engine: the version and build of Spark, the kind of session, the plugins
-    and settings that may change a value, and our version; `engine` is that as JSON. `doubts` are
-    the traits of requests that are not judged there. `untried` are reasons, with the number of
-    claims.
-    """
-
-    key: str
-    engine: str
-    spark_version: str
-    at: datetime
-    agreeing: int
-    differences: tuple[Difference, ...]
-    doubts: tuple[str, ...]
-    untried: tuple[tuple[str, int], ...] = ()
-
-    @property
-    def mark(self) -> str:
-        """One line for a report: `proven on 2026-11-24: 1,538 claims agree`."""
-        text = f"proven on {self.at.date()}: {self.agreeing:,} claims agree"
-        errors = sum(difference.is_error for difference in self.differences)
-        others = len(self.differences) - errors
-        text += f", {others:,} have other values" if others else ""
-        text += f", {errors:,} are errors" if errors else ""
-        untried = sum(number for _, number in self.untried)
-        return text + (f", {untried:,} were not tried" if untried else "")

@@ -10,7 +10,7 @@ import pytest
 from dqx_airflow.cli.reports import junit_xml
 from dqx_airflow.diagnostics.verdicts import draw_report, draw_verdict, headline
 from dqx_airflow.dql import Suite
-from dqx_airflow.results.schema import report_from_rows, results_rows, run_row
+from dqx_airflow.results.report_rows import report_from_rows, results_rows, run_row
 from dqx_airflow.values import GateReport, Outcome, Verdict, from_json, to_json
 from tests.api.python_suites import TODAY, memory
 

@@ -29,7 +29,7 @@ from dqx_airflow.cli.doctor_checks.finding import (
     problem,
 )
 from dqx_airflow.errors import RequestError
-from dqx_airflow.results.query import write_proof
+from dqx_airflow.results.proofs import write_proof
 from dqx_airflow.values import EngineProof
 from tests.http_stub import Asked, Reply, http_stub
 from tests.processes import ended

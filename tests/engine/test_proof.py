@@ -22,13 +22,8 @@ from dqx_airflow.engine.session.engines import switches_in, versions_of
 from dqx_airflow.engine.session.spark_session import settings_of
 from dqx_airflow.lineage.events import tags
 from dqx_airflow.plan.schema_check import Schema
-from dqx_airflow.results.query import (
-    StoredResults,
-    find_report,
-    gates_not_proven,
-    read_proofs,
-    write_proof,
-)
+from dqx_airflow.results.proofs import gates_not_proven, read_proofs, write_proof
+from dqx_airflow.results.query import StoredResults, find_report
 from dqx_airflow.values import (
     Attempt,
     DatasetRef,

@@ -9,7 +9,7 @@ from datetime import date, datetime, timedelta, timezone
 import pytest
 
 from dqx_airflow.results.incidents import CLOSED, IncidentNote, groups_of, incidents_of
-from dqx_airflow.results.schema import RunRow
+from dqx_airflow.results.report_rows import RunRow
 from dqx_airflow.values import Attempt, Outcome, PartialRun, RunKey, Selection, Severity
 
 

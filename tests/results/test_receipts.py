@@ -32,7 +32,7 @@ from dqx_airflow.results.receipts import (
     receipts_of,
     signing_key,
 )
-from dqx_airflow.results.schema import digest_of
+from dqx_airflow.results.report_rows import digest_of
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.results.upkeep import prune
 from dqx_airflow.results.verify import Verification, verify_table

@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 from arro3.core import Schema, Table
 
+from dqx_airflow.results.incidents import IncidentNote
+from dqx_airflow.results.past_days import Label
 from dqx_airflow.results.query import rows_of
-from dqx_airflow.results.schema import (
-    FAILING_ROWS_SCHEMA,
-    RESULTS_COLUMNS,
-    RESULTS_SCHEMA,
-    RUNS_SCHEMA,
-    Row,
+from dqx_airflow.results.receipts import Receipt
+from dqx_airflow.results.report_rows import (
     failing_rows,
     report_from_rows,
     results_rows,
     run_row,
+    shadow_rows,
+)
+from dqx_airflow.results.schema import (
+    FAILING_ROWS,
+    FAILING_ROWS_SCHEMA,
+    INCIDENT_NOTES,
+    LABELS,
+    MONTH,
+    RECEIPTS,
+    RESULTS,
+    RESULTS_SCHEMA,
+    RUNS,
+    RUNS_SCHEMA,
+    TABLES,
+    Row,
 )
 from dqx_airflow.results.store import arrow_table
-from dqx_airflow.values import GateReport, Origin, Outcome, Verdict
+from dqx_airflow.values import GateReport, Origin, Outcome, ShadowReport, Verdict
 from tests.results.samples import ERROR, FAILED, PASSED, sample_report
 
 
@@ -57,12 +70,36 @@ def test_every_field_of_a_verdict_has_a_column_and_comes_back() -> None:
         accepted_by="accepted by eve: a holiday",
         rows_left_out=True,
     )
-    columns = {column.fills for column in RESULTS_COLUMNS if column.fills}
     for field in fields(Verdict):
-        assert field.name in {*columns, "failing_rows"}, f"no column fills {field.name}"
         assert getattr(verdict, field.name) != field.default, f"give {field.name} a value above"
     report = sample_report(verdicts=(verdict,))
-    assert through_rows(report) == report
+    (back,) = through_rows(report).verdicts
+    for field in fields(Verdict):
+        written, read = getattr(verdict, field.name), getattr(back, field.name)
+        assert read == written, f"no column of results keeps {field.name}"
+
+
+def test_every_column_of_a_report_is_written() -> None:
+    report = replace(sample_report(), shadow=ShadowReport("shadow", verdicts=(PASSED,)))
+    rows = {
+        RUNS: [run_row(report)],
+        RESULTS: [*results_rows(report), *shadow_rows(report)],
+        FAILING_ROWS: failing_rows(report),
+    }
+    for table, written in rows.items():
+        columns = [name for name in TABLES[table].schema.names if name != MONTH]
+        assert written
+        assert all([*row] == columns for row in written), f"write the columns of {table} in order"
+
+
+def test_every_column_that_people_write_is_written() -> None:
+    note = IncidentNote("gate", date(2024, 3, 1), "comment", "ben")
+    label = Label("gate", date(2024, 3, 1), "amounts", "positive", ground_truth=True, author="ben")
+    receipt = Receipt("run", "table", 3, "{}", "{}")
+    rows = {INCIDENT_NOTES: note.row, LABELS: label.row, RECEIPTS: receipt.row}
+    for table, row in rows.items():
+        columns = [name for name in TABLES[table].schema.names if name != MONTH]
+        assert [*row] == columns, f"write the columns of {table} in order"
 
 
 @pytest.mark.parametrize(

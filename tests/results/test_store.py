@@ -15,6 +15,7 @@ from deltalake import DeltaTable, write_deltalake
 from dqx_airflow.errors import StoreError
 from dqx_airflow.results import store as store_module
 from dqx_airflow.results.query import find_report, list_runs, read_report
+from dqx_airflow.results.report_rows import failing_rows, results_rows, run_row
 from dqx_airflow.results.schema import (
     FAILING_ROWS,
     FAILING_ROWS_SCHEMA,
@@ -22,9 +23,6 @@ from dqx_airflow.results.schema import (
     RESULTS_SCHEMA,
     RUNS,
     RUNS_SCHEMA,
-    failing_rows,
-    results_rows,
-    run_row,
 )
 from dqx_airflow.results.store import ResultsStore, arrow_table, probe_objects
 from dqx_airflow.results.tables import ResultsRoot

@@ -20,8 +20,10 @@ from deltalake.exceptions import CommitFailedError
 
 from dqx_airflow.engine.scan.states import State, StateStore
 from dqx_airflow.errors import RequestError, StoreError
-from dqx_airflow.results import upkeep
+from dqx_airflow.results import compaction, upkeep
+from dqx_airflow.results.compaction import TableFiles
 from dqx_airflow.results.query import find_report, list_runs, read_report
+from dqx_airflow.results.report_rows import digests_of, failing_rows, results_rows, run_row
 from dqx_airflow.results.schema import (
     FAILING_ROWS,
     RECEIPTS,
@@ -31,14 +33,9 @@ from dqx_airflow.results.schema import (
     STATES,
     TABLES,
     Row,
-    digests_of,
-    failing_rows,
-    results_rows,
-    run_row,
 )
 from dqx_airflow.results.store import OF_GATES, ResultsStore, arrow_table
 from dqx_airflow.results.tables import locate
-from dqx_airflow.results.upkeep import TableFiles
 from dqx_airflow.values import GateReport, Outcome, SourceFile
 from tests.results.samples import RUN_KEY, START, sample_report
 from tests.results.test_store import HERE, WRITER
@@ -157,12 +154,14 @@ class TestGatesCompact:
         assert stored(tmp_path, reports)
 
     def test_the_merging_of_a_gate_is_bounded(self) -> None:
-        many = [upkeep.LiveFile(f"{n}", 100_000, 400, "2024-03", START, START) for n in range(500)]
-        portion = upkeep.next_portion(many, upkeep.OF_A_GATE, by_month=True)
+        many = [
+            compaction.LiveFile(f"{n}", 100_000, 400, "2024-03", START, START) for n in range(500)
+        ]
+        portion = compaction.next_portion(many, compaction.OF_A_GATE, by_month=True)
         assert len(portion) == 50
-        assert upkeep.next_portion(many[:31], upkeep.OF_A_GATE, by_month=True) == []
+        assert compaction.next_portion(many[:31], compaction.OF_A_GATE, by_month=True) == []
         big = [replace(gate_report, rows=10_000) for gate_report in many]
-        assert upkeep.next_portion(big, upkeep.OF_A_GATE, by_month=True) == []
+        assert compaction.next_portion(big, compaction.OF_A_GATE, by_month=True) == []
 
 
 def state(value: int) -> State:

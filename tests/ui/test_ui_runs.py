@@ -213,7 +213,8 @@ def test_ten_thousand_runs_are_listed_at_once(get: Get, scene: Scene) -> None:
     import pyarrow as pa
     from deltalake import write_deltalake
 
-    from dqx_airflow.results.schema import RUNS_SCHEMA, run_row
+    from dqx_airflow.results.report_rows import run_row
+    from dqx_airflow.results.schema import RUNS_SCHEMA
     from dqx_airflow.results.store import arrow_table
 
     report = scene.ran(report_of())

@@ -32,7 +32,8 @@ def fill(root: Path, gates: list[str], runs: int = RUNS) -> None:
     import pyarrow as pa
     from deltalake import write_deltalake
 
-    from dqx_airflow.results.schema import RESULTS_SCHEMA, RUNS_SCHEMA, results_rows, run_row
+    from dqx_airflow.results.report_rows import results_rows, run_row
+    from dqx_airflow.results.schema import RESULTS_SCHEMA, RUNS_SCHEMA
     from dqx_airflow.results.store import arrow_table
 
     days = [DAY - timedelta(days=1 + number // len(gates)) for number in range(runs)]

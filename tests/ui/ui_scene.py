@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
-from dqx_airflow.results.schema import digests_of
+from dqx_airflow.results.report_rows import digests_of
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import (
     Attempt,

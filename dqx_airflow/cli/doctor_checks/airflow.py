@@ -376,7 +376,8 @@ def _outlived_proofs(root: str, env: Mapping[str, str]) -> str | None:
 
     :raises StoreError: the store cannot be read.
     """
-    from dqx_airflow.results.query import StoredResults, gates_not_proven, read_proofs
+    from dqx_airflow.results.proofs import gates_not_proven, read_proofs
+    from dqx_airflow.results.query import StoredResults
     from dqx_airflow.values.json_form import storage_options_of
 
     results = StoredResults(root, storage_options_of(env))

@@ -15,7 +15,8 @@ from dqx_airflow.cli.spark import progress, session_over
 from dqx_airflow.datasets.connections import Connection, ConnectionKind
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.engine.proof.prove import prove
-from dqx_airflow.results.query import StoredResults, write_proof
+from dqx_airflow.results.proofs import write_proof
+from dqx_airflow.results.query import StoredResults
 from dqx_airflow.values import EngineProof
 
 _HERE = ("localhost", "127.0.0.1", "::1")

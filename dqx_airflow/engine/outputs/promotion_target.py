@@ -33,7 +33,7 @@ from dqx_airflow.errors import DqxError, PromotionError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.plan.masks import is_masked, without_values
 from dqx_airflow.results.receipts import MASKED, RECEIPT, ReceiptWriter
-from dqx_airflow.results.schema import digest_of
+from dqx_airflow.results.report_rows import digest_of
 from dqx_airflow.values.report import Acceptance
 
 _NO_VALUES = ("struct", "array", "map", "binary", "variant", "interval")

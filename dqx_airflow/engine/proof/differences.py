@@ -16,7 +16,7 @@ from dqx_airflow.engine.proof.operations import (
 )
 from dqx_airflow.plan.model import MetricRequest
 from dqx_airflow.plan.schema_check import Schema
-from dqx_airflow.values.report import ERROR
+from dqx_airflow.values.engine_proof import ERROR
 
 
 def suspects_in(case: ProofCase) -> tuple[frozenset[str], ...]:

@@ -26,8 +26,8 @@ from dqx_airflow.engine.session.spark_session import SQL_DEFAULTS, settings_of
 from dqx_airflow.engine.session.spark_versions import are_of_one_release
 from dqx_airflow.errors import SparkError
 from dqx_airflow.values import EngineProof
+from dqx_airflow.values.engine_proof import PROVE_AGAIN
 from dqx_airflow.values.json_form import from_json
-from dqx_airflow.values.report import PROVE_AGAIN
 from dqx_airflow.values.request import ANSI
 
 PROOF_OF_SAIL = "sail.json"

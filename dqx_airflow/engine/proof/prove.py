@@ -20,7 +20,7 @@ from dqx_airflow.engine.proof.engine_key import KnownEngine, engine_key
 from dqx_airflow.engine.session.concurrency import side_by_side
 from dqx_airflow.engine.session.spark_versions import context_of, has_types_since
 from dqx_airflow.values import Difference, EngineProof
-from dqx_airflow.values.report import ERROR
+from dqx_airflow.values.engine_proof import ERROR
 
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the number of cases that were run, and of all."""
