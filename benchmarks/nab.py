@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.plan.term_values import Measurements
+from dqx_airflow.plan.measurements import Measurements
 from dqx_airflow.results.past_days import PastDay
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.values import SourceFile, Status

@@ -29,7 +29,7 @@ from typer.testing import CliRunner
 from dqx_airflow import MemoryDatabase, Suite
 from dqx_airflow.cli.main import app
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.plan.term_values import Measurements, measurements_from
+from dqx_airflow.plan.measurements import Measurements, measurements_from
 from dqx_airflow.results.past_days import PastDay
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.values import SourceFile, Status

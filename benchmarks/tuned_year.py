@@ -53,7 +53,7 @@ from dqx_airflow.metrics.usual_limits import (
     UsualLimits,
     usual_limits,
 )
-from dqx_airflow.plan.term_values import Measurements
+from dqx_airflow.plan.measurements import Measurements
 from dqx_airflow.results.past_days import PastDay, StoredVerdict
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.forms import tune

@@ -41,7 +41,8 @@ from dqx_airflow.diagnostics.renderers import draw, drawn_error
 from dqx_airflow.diagnostics.verdicts import finding
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import DqxError, RegistryError, RequestError, SourceError
-from dqx_airflow.plan.evaluate import decide, with_clauses
+from dqx_airflow.plan.clause_verdicts import with_clauses
+from dqx_airflow.plan.evaluate import decide
 from dqx_airflow.plan.in_memory.table import Table
 from dqx_airflow.plan.selection import selected_clauses
 from dqx_airflow.values import Outcome, Severity, Status, Verdict

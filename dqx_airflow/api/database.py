@@ -16,8 +16,8 @@ from dqx_airflow.metrics.types import spark_type_of_arrow
 from dqx_airflow.plan.in_memory.measure import measure as measure_in_memory
 from dqx_airflow.plan.in_memory.table import Table, TableError, columns_of
 from dqx_airflow.plan.masks import snapshot_of
+from dqx_airflow.plan.measurements import keys_of
 from dqx_airflow.plan.model import Plan, Scanned
-from dqx_airflow.plan.term_values import keys_of
 from dqx_airflow.tuning.past_judge import with_earlier_values
 from dqx_airflow.values import DatasetRef, DatasetSnapshot
 from dqx_airflow.values.blank import require_no_blank

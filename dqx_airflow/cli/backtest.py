@@ -28,9 +28,9 @@ from dqx_airflow.dql.check import Checked
 from dqx_airflow.dql.nodes import Unit
 from dqx_airflow.errors import RequestError
 from dqx_airflow.metrics.metric import Scan
+from dqx_airflow.plan.measurements import Measurements, measurements_of
 from dqx_airflow.plan.model import Plan
 from dqx_airflow.plan.predicates import lookups_of
-from dqx_airflow.plan.term_values import Measurements, measurements_of
 from dqx_airflow.results.past_days import PastDay, ShadowDay, past_days, runs_of_suite, shadow_days
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.comparison import (

@@ -52,14 +52,8 @@ from dqx_airflow.lineage import is_configured
 from dqx_airflow.lineage import spool as spools
 from dqx_airflow.metrics.drift import DRIFT_SUMMARY
 from dqx_airflow.metrics.metric import Scan
-from dqx_airflow.plan.evaluate import (
-    decide,
-    evaluate,
-    verdicts_on_tables,
-    with_acceptance,
-    with_clauses,
-    with_waivers,
-)
+from dqx_airflow.plan.clause_verdicts import verdicts_on_tables, with_clauses
+from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.failing import FailingRows, faults_of
 from dqx_airflow.plan.masks import without_values
 from dqx_airflow.plan.model import Plan, PlannedAssertion, Scanned, joined
@@ -70,6 +64,7 @@ from dqx_airflow.plan.selection import (
     shadow_plan,
     shadow_report,
 )
+from dqx_airflow.plan.waivers import with_acceptance, with_waivers
 from dqx_airflow.results.decisions import decisions_on
 from dqx_airflow.results.past_days import read_labels
 from dqx_airflow.results.proofs import read_proofs

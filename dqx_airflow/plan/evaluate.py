@@ -1,9 +1,8 @@
-"""From metric values to verdicts, also on the clauses of a contract; applies waivers and
-acceptances to them; and from verdicts to the outcome."""
+"""From metric values to verdicts, and from verdicts to the outcome of a gate."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from fractions import Fraction
@@ -16,20 +15,11 @@ from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
 from dqx_airflow.dql.printer import show
 from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
 from dqx_airflow.metrics.metric import ArgumentKind, Scan
-from dqx_airflow.plan import condition, model, term_values
+from dqx_airflow.plan import condition, measurements, model, term_values
 from dqx_airflow.plan.masks import masked_verdict, without_quotes
 from dqx_airflow.plan.predicates import misfit
 from dqx_airflow.plan.schema_check import INFINITE
-from dqx_airflow.values import (
-    EnforcedContract,
-    Origin,
-    Outcome,
-    Severity,
-    Status,
-    UnenforcedClause,
-    Verdict,
-)
-from dqx_airflow.values.report import Acceptance, AcceptedData, Decisions, Waiver
+from dqx_airflow.values import MetricValue, Origin, Outcome, Severity, Status, Verdict
 
 
 def not_promoted(
@@ -72,7 +62,7 @@ def evaluate(
     return tuple(
         replace(
             judge.verdict(assertion),
-            measured=term_values.measured_json(assertion, plan, scanned, skip_dates),
+            measured=measurements.measured_json(assertion, plan, scanned, skip_dates),
         )
         for assertion in plan.assertions
     )
@@ -190,7 +180,7 @@ class Judge:
 
     def _judged(self, assertion: model.PlannedAssertion) -> condition.EvaluatedCondition:
         """The judgement on an assertion: for all rows, or for one group."""
-        measured, requests = self.measured, assertion.requests
+        measured = self.measured
         answered = measured.with_answers(assertion)
         gap = measured.gap(answered.requests)
         if gap is not None and (gap.is_requested or not assertion.condition.is_about_none):
@@ -198,40 +188,89 @@ class Judge:
         usual = measured.usual_behind_bounds(answered)
         if usual is not None and usual.limits is None:
             return condition.EvaluatedCondition(Status.SKIPPED, usual.gap)
-        value = measured.value_of(answered.term)
-        scaled, bounds = measured.scaled_sides(answered, value)
-        details = self.scanned.details
-        reasons = (details[request] for request in self.void_requests(requests))
-        voids = "; ".join(dict.fromkeys(reasons)) or None
-        sides = (assertion.term, *assertion.condition.bounds)
-        if voids is None and any(map(measured.hides_overflow, sides)):
-            voids = INFINITE
-        ahead = max(map(measured.hours_ahead, sides))
-        most_ahead = measured.plan.max_clock_skew_hours
-        if ahead > most_ahead:
-            limit = format_duration(Fraction(most_ahead) * 3600)
-            voids = f"{_AHEAD} by more than {limit}, so that it does not count: leave out such rows"
-        if voids is not None and not assertion.condition.is_about_none:
+        return self._compared(assertion, answered, gap, usual)
+
+    def _compared(
+        self,
+        assertion: model.PlannedAssertion,
+        answered: model.PlannedAssertion,
+        gap: term_values.DataGap | None,
+        usual: term_values.UsualBehind | None,
+    ) -> condition.EvaluatedCondition:
+        """The judgement on an assertion that is not skipped.
+
+        :param answered: the assertion without `coalesce`.
+        :param gap: the dates without data, for a condition that is about missing values.
+        :param usual: the usual limits in its bounds, which are known.
+        """
+        value = self.measured.value_of(answered.term)
+        scaled, bounds = self.measured.scaled_sides(answered, value)
+        ahead = self._hours_ahead(assertion)
+        void = self._void_reason(assertion, ahead)
+        if void is not None and not assertion.condition.is_about_none:
             # Neither `coalesce` nor a window hides NaN or an overflow.
-            value = scaled = None
-        compared = condition.compare_value(assertion, scaled, bounds, voids)
-        status, reason, note = compared.status, compared.reason, compared.note
+            value = None
+            scaled = None
+        compared = condition.compare_value(assertion, scaled, bounds, void)
+        status = compared.status
+        reason = compared.reason
         if status is Status.FAILED and gap is not None:
             reason = gap.reason
         if status is Status.PASSED and usual is not None and usual.repeats(scaled):
-            status, reason = Status.FAILED, term_values.REPEATED
+            status = Status.FAILED
+            reason = term_values.REPEATED
         if status is Status.FAILED:
-            match assertion.term:
-                case model.Applied(function="age") if reason is None:
-                    # Seconds are hard to read for periods of days.
-                    reason = f"that is {format_duration(value)}"
-            known = dict.fromkeys(details[request] for request in requests if request in details)
-            more = [text for text in known if text not in (reason or "")]
-            reason = "; ".join(filter(None, (reason, *more))) or None
-        remark = _AHEAD if voids is None and ahead else None
-        notes = "; ".join(filter(None, (note, remark, *self._notes_on_filters(requests)))) or None
-        factors = usual.limits.text if usual is not None and usual.limits is not None else ""
-        return condition.EvaluatedCondition(status, reason, value, scaled, bounds, notes, factors)
+            reason = self._failure_reason(assertion, value, reason)
+        is_ahead = void is None and ahead > 0
+        notes = (
+            compared.note,
+            _AHEAD if is_ahead else None,
+            *self._notes_on_filters(assertion.requests),
+        )
+        return condition.EvaluatedCondition(
+            status,
+            reason,
+            value,
+            scaled,
+            bounds,
+            note=_joined(notes),
+            factors=usual.limits.text if usual is not None and usual.limits is not None else "",
+        )
+
+    def _hours_ahead(self, assertion: model.PlannedAssertion) -> float:
+        """By how many hours a newest timestamp of an assertion is in the future; 0 if none is."""
+        return max(map(self.measured.hours_ahead, _sides(assertion)))
+
+    def _void_reason(self, assertion: model.PlannedAssertion, ahead: float) -> str | None:
+        """The reason why the values of an assertion do not count; None if they do.
+
+        :param ahead: by how many hours a newest timestamp is in the future.
+        """
+        allowed = self.measured.plan.max_clock_skew_hours
+        if ahead > allowed:
+            limit = format_duration(Fraction(allowed) * 3600)
+            return f"{_AHEAD} by more than {limit}, so that it does not count: leave out such rows"
+        details = self.scanned.details
+        reasons = _joined(details[request] for request in self.void_requests(assertion.requests))
+        if reasons is None and any(map(self.measured.hides_overflow, _sides(assertion))):
+            return INFINITE
+        return reasons
+
+    def _failure_reason(
+        self, assertion: model.PlannedAssertion, value: MetricValue, reason: str | None
+    ) -> str | None:
+        """The reason for a failure, with the details of the scan.
+
+        :param reason: the reason from the comparison, if it has one.
+        """
+        is_age = isinstance(assertion.term, model.Applied) and assertion.term.function == "age"
+        if is_age and reason is None:
+            # Seconds are hard to read for periods of days.
+            reason = f"that is {format_duration(value)}"
+        details = self.scanned.details
+        known = [details[request] for request in assertion.requests if request in details]
+        more = (text for text in known if text not in (reason or ""))
+        return _joined((reason, *more))
 
     def _notes_on_filters(self, requests: Iterable[model.MetricRequest]) -> Iterator[str]:
         """Notes on filters that no row satisfies: a metric of no rows seldom fails."""
@@ -302,6 +341,16 @@ class Judge:
             if None in (compared.scaled, *compared.bounds):
                 return Status.FAILED
         return _OPPOSITES.get(status, status)
+
+
+def _sides(assertion: model.PlannedAssertion) -> tuple[model.Term, ...]:
+    """The term of an assertion, and the bounds of its condition."""
+    return (assertion.term, *assertion.condition.bounds)
+
+
+def _joined(texts: Iterable[str | None]) -> str | None:
+    """The texts in one line, each once; None if there are none."""
+    return "; ".join(dict.fromkeys(text for text in texts if text)) or None
 
 
 def _with_values(
@@ -392,187 +441,3 @@ def _verdict_without_values(
         is_experimental=assertion.is_experimental,
         is_required=assertion.is_protected,
     )
-
-
-def with_clauses(verdicts: Iterable[Verdict], contract: EnforcedContract) -> tuple[Verdict, ...]:
-    """The verdicts, with the paths and positions of their clauses in a contract; then the verdicts
-    on clauses that no assertion checks."""
-    clauses = {clause.assertion: clause for clause in contract.clauses}
-    on_clauses = (
-        replace(verdict, clause=clause.path, span=clause.span, source_line=clause.line)
-        if (clause := clauses.get(verdict.name)) is not None
-        else verdict
-        for verdict in verdicts
-    )
-    return (*on_clauses, *unenforced_verdicts(contract))
-
-
-def verdicts_on_tables(
-    contract: EnforcedContract, published: Mapping[str, tuple[str, str | None]]
-) -> tuple[Verdict, ...]:
-    """The verdicts on tables whose properties refer to this contract: is it the same version?
-
-    A table that refers to another version was written under another promise. That is a warning,
-    since its data may satisfy the contract all the same.
-
-    :param published: the id and version in the properties of tables, by dataset.
-    """
-    return tuple(
-        Verdict(
-            name=f"{dataset}.contract_version",
-            check=IMPLICIT_CHECK,
-            datasets=(dataset,),
-            expression="the contract version of the table",
-            expected=f"== {contract.version}",
-            severity=Severity.P2,
-            status=Status.PASSED if version == contract.version else Status.FAILED,
-            value=version,
-            scaled_value=version,
-            threshold=contract.version,
-            reason=None
-            if version == contract.version
-            else f"the table declares version {version} of {contract_id}",
-        )
-        for dataset, (contract_id, version) in published.items()
-        if contract_id == contract.id
-    )
-
-
-def unenforced_verdicts(contract: EnforcedContract) -> tuple[Verdict, ...]:
-    """The verdicts on clauses that state a check and cannot be enforced: errors, or skipped if the
-    contract accepts that. A promise that is not checked is not kept."""
-    return tuple(
-        Verdict(
-            name=clause.assertion,
-            check=clause.dataset,
-            datasets=(clause.dataset,),
-            expression=clause.path,
-            expected="an enforceable clause",
-            severity=clause.severity,
-            status=Status.SKIPPED if clause.is_accepted else Status.ERROR,
-            reason=_reason(clause),
-            span=clause.span,
-            source_line=clause.line,
-            clause=clause.path,
-            let_by=clause.let_by,
-        )
-        for clause in contract.unenforced
-    )
-
-
-def unenforced_line(clause: UnenforcedClause) -> str:
-    """One line about a clause that is not enforced: its path, its severity, and the reason."""
-    treatment = "accepted" if clause.is_accepted else "not checked"
-    return f"{treatment}: {clause.path} ({clause.severity.value}): {_reason(clause)}"
-
-
-def _reason(clause: UnenforcedClause) -> str:
-    if clause.let_by is None:
-        return clause.reason
-    verb = "accepted" if clause.is_accepted else "let through"
-    return f"{clause.reason} ({verb} by {clause.let_by})"
-
-
-def with_waivers(
-    verdicts: Iterable[Verdict], waivers: Sequence[Waiver], now: datetime
-) -> tuple[Verdict, ...]:
-    """Marks verdicts as waived that failed within the limits of a waiver, and adds a note where a
-    waiver does not apply. It never applies to P0 and `@required`."""
-    active = {(waiver.check, waiver.name): waiver for waiver in waivers if waiver.is_active(now)}
-    return tuple(
-        _waived(verdict, active[verdict.check, verdict.name])
-        if (verdict.check, verdict.name) in active
-        else verdict
-        for verdict in verdicts
-    )
-
-
-def _waived(verdict: Verdict, waiver: Waiver) -> Verdict:
-    if verdict.status is not Status.FAILED or verdict.waived_by is not None:
-        return verdict
-    if waiver.rule not in (None, verdict.rule):
-        return noted(verdict, f"the waiver is for another rule, `{waiver.rule}`: {waiver}")
-    if not verdict.is_protected and waiver.covers(verdict.scaled_value):
-        return replace(verdict, waived_by=str(waiver))
-    protected = "P0" if verdict.severity is Severity.P0 else "@required"
-    why = f"never applies to {protected}" if verdict.is_protected else "does not go so far"
-    return noted(verdict, f"the waiver {why}: {waiver}")
-
-
-def noted(verdict: Verdict, note: str) -> Verdict:
-    """The verdict with one more note."""
-    if verdict.note and note in verdict.note:
-        return verdict
-    return replace(verdict, note="; ".join(filter(None, (verdict.note, note))))
-
-
-def with_acceptance(
-    verdicts: Sequence[Verdict],
-    decisions: Decisions,
-    fail_on: Severity,
-    fingerprints: Callable[[], Mapping[str, str | None]],
-    *,
-    accept_required: bool,
-) -> tuple[tuple[Verdict, ...], Acceptance | None]:
-    """Marks blocking verdicts as accepted if a person has accepted exactly this data, otherwise
-    notes why not; also returns the acceptance, None if it does not apply.
-
-    An acceptance is void if a fingerprint differs or is unknown, and if another assertion, or
-    another rule of its name, blocks.
-
-    :param fingerprints: returns the fingerprint of each dataset.
-    """
-    # More verdicts may have come since the first time.
-    verdicts = [replace(verdict, accepted_by=None) for verdict in verdicts]
-    blocking = [
-        verdict
-        for verdict in verdicts
-        if verdict.status is Status.FAILED and verdict.can_block(fail_on)
-    ]
-    if not blocking or not decisions.accepted:
-        return tuple(verdicts), None
-    found, objection = None, ""
-    for accepted in decisions.accepted:
-        objection = _objection(accepted, blocking, fingerprints(), accept_required=accept_required)
-        found = accepted.acceptance
-        if not objection:
-            break
-    by = str(found)
-    keys = {(verdict.check, verdict.name) for verdict in blocking}
-    return tuple(
-        verdict
-        if (verdict.check, verdict.name) not in keys
-        else noted(verdict, f"no longer {by} ({objection})")
-        if objection
-        else replace(verdict, accepted_by=by)
-        for verdict in verdicts
-    ), (None if objection else found)
-
-
-def _objection(
-    accepted: AcceptedData,
-    blocking: Sequence[Verdict],
-    fingerprints: Mapping[str, str | None],
-    *,
-    accept_required: bool,
-) -> str:
-    """The reason why an acceptance does not apply; empty if it does."""
-    before = dict(accepted.fingerprints)
-    changed = [name for name, own in fingerprints.items() if own is None or before.get(name) != own]
-    if changed:
-        return f"the data of {', '.join(changed)} has changed since, or cannot be identified"
-    names = {(check, name) for check, name, _ in accepted.failed}
-    new = [verdict.name for verdict in blocking if (verdict.check, verdict.name) not in names]
-    if new:
-        return f"{', '.join(new)} had not failed"
-    others = [
-        verdict.name
-        for verdict in blocking
-        if (verdict.check, verdict.name, verdict.rule) not in accepted.failed
-    ]
-    if others:
-        return f"{', '.join(others)} was another rule"
-    protected = [verdict.name for verdict in blocking if verdict.is_protected]
-    if protected and not accept_required:
-        return f"{', '.join(protected)} is P0 or @required, and accept_required is not set"
-    return ""

@@ -291,7 +291,7 @@ class Plan:
     `requests` are distinct, in a stable order; `lookups` are used by their predicates.
     `masked` are the columns of each dataset whose values must be hidden. `require_history` is set
     if the suite requires that a gate is broken when an assertion lacks data of other dates. `reads`
-    identify how each dataset is read, see `plan.term_values`. `partial` describes the selection if
+    identify how each dataset is read, see `plan.measurements`. `partial` describes the selection if
     assertions were left out. `labels` mark, by dataset, the earlier days with and without an issue.
     `watched` are the datasets whose columns were unknown, so that nothing is claimed of them.
     `ansi` and `max_clock_skew_hours` are copied from the `RunOptions`.

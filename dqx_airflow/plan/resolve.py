@@ -29,8 +29,8 @@ from dqx_airflow.metrics.derived import AGES, CHANGES, WINDOWS
 from dqx_airflow.metrics.drift import DRIFT
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan import claim_compiler, model
+from dqx_airflow.plan.measurements import reading_of
 from dqx_airflow.plan.predicates import columns_of, groupings_of, judged_groups, lookups_of
-from dqx_airflow.plan.term_values import reading_of
 from dqx_airflow.values import DatasetRef, RunOptions, Severity, SourceFile, Span
 from dqx_airflow.values.exact import Exact, exact, exact_text
 

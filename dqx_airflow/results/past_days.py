@@ -19,7 +19,7 @@ from operator import or_
 from typing import Any, TypeAlias
 
 from dqx_airflow.errors import RequestError
-from dqx_airflow.plan.term_values import Measurements, measurements_from
+from dqx_airflow.plan.measurements import Measurements, measurements_from
 from dqx_airflow.results import query, schema
 from dqx_airflow.results.query import RunsWanted, StoredResults, map_index_of, opened
 from dqx_airflow.results.report_rows import value_from_row

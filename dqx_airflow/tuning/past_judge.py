@@ -23,9 +23,10 @@ from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import USUAL_LIMITS, apply, as_float, takes_none
 from dqx_airflow.metrics.spark_values import metric_value
 from dqx_airflow.metrics.usual_limits import Kind, UsualLimits, day_before, known_text, usual_limits
-from dqx_airflow.plan import model, term_values
+from dqx_airflow.plan import measurements, model
 from dqx_airflow.plan.evaluate import Judge
-from dqx_airflow.plan.term_values import KnownValues, requests_behind
+from dqx_airflow.plan.measurements import requests_behind
+from dqx_airflow.plan.term_values import KnownValues
 from dqx_airflow.values import DatasetRef, MetricValue, Severity, Status, Verdict
 from dqx_airflow.values.exact import NUMBERS
 
@@ -46,7 +47,7 @@ class _Lagged:
 def with_earlier_values(days: Sequence[PastDay], keys: Iterable[str]) -> tuple[PastDay, ...]:
     """The days, completed by the values of earlier days that they lack.
 
-    :param keys: the keys of requests (`plan.term_values.request_key`).
+    :param keys: the keys of requests (`plan.measurements.request_key`).
     """
     lagged = [lagged_value for key in dict.fromkeys(keys) if (lagged_value := _lagged(key))]
     if not lagged:
@@ -72,7 +73,7 @@ def with_history(
 ) -> PastDay:
     """The day with the values of the days before it from which usual limits are computed."""
     requests = requests_behind(planned, with_history=True)
-    keys = (term_values.request_key(request, plan.date) for request in requests)
+    keys = (measurements.request_key(request, plan.date) for request in requests)
     lagged = [lagged_value for key in keys if (lagged_value := _lagged(key))]
     return _filled(day, lagged, days)
 
@@ -352,7 +353,7 @@ class PastJudge:
         behind = self.keys(planned, plan).behind
         if planned.history:
             day = with_history(day, planned, plan, self._by_date)
-            behind = term_values.keys_of(requests_behind(planned, with_history=True), plan.date)
+            behind = measurements.keys_of(requests_behind(planned, with_history=True), plan.date)
             plan = replace(plan, labels=self.labels_of(day))
         scanned = day.measured.scanned(behind)
         skipped = _skipped(plan, day)
@@ -380,7 +381,7 @@ class PastJudge:
     def keys(self, planned: model.PlannedAssertion, plan: model.Plan) -> AssertionKeys:
         keys = self._known_keys.get(id(planned))
         if keys is None or keys.planned is not planned:
-            behind = term_values.keys_of(requests_behind(planned), plan.date)
+            behind = measurements.keys_of(requests_behind(planned), plan.date)
             needed = tuple(behind[request] for request in planned.requests)
             if len(self._known_keys) > _MOST_REMEMBERED:
                 self._known_keys.clear()

@@ -146,7 +146,7 @@ class Verdict:
         then its position there.
     :param disabled_by: the profile that disabled it.
     :param is_experimental: True if it never blocks.
-    :param measured: the metric values behind it as JSON, to judge it again (`plan.term_values`).
+    :param measured: the metric values behind it as JSON, to judge it again (`plan.measurements`).
     :param let_by: who accepted that it cannot be evaluated: an error is then a warning, and a
         skipped assertion is not even that.
     :param groups: the number of groups, if it is judged for each group.

@@ -14,7 +14,7 @@ from openlineage.client.serde import Serde
 
 from dqx_airflow import __version__
 from dqx_airflow.lineage import events
-from dqx_airflow.plan.evaluate import unenforced_verdicts
+from dqx_airflow.plan.clause_verdicts import unenforced_verdicts
 from dqx_airflow.values import (
     DatasetField,
     DatasetRef,

@@ -24,9 +24,9 @@ from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.in_memory.measure import measure
 from dqx_airflow.plan.in_memory.table import Table
 from dqx_airflow.plan.masks import reveals
+from dqx_airflow.plan.measurements import keys_of, measured_json, measurements_from
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.plan.resolve import QUIET, check_datasets, resolve
-from dqx_airflow.plan.term_values import keys_of, measured_json, measurements_from
 from dqx_airflow.results.past_days import PastDay
 from dqx_airflow.tuning.past_judge import with_earlier_values
 from dqx_airflow.values import DatasetRef, SourceFile, Status, Verdict

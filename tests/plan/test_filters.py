@@ -12,9 +12,9 @@ from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.metric import ArgumentKind
 from dqx_airflow.metrics.sql import filtered
 from dqx_airflow.plan.masks import snapshot_of
+from dqx_airflow.plan.measurements import request_key
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.plan.resolve import resolve
-from dqx_airflow.plan.term_values import request_key
 from dqx_airflow.values import DatasetRef, SourceFile
 
 ON = date(2024, 11, 29)

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pytest
 
-from dqx_airflow.plan.evaluate import with_waivers
+from dqx_airflow.plan.waivers import with_waivers
 from dqx_airflow.values import Severity, Status, Verdict
 from dqx_airflow.values.report import Waiver
 from tests.made_reports import verdict_of

@@ -12,7 +12,7 @@ import pytest
 
 from dqx_airflow import MemoryDatabase, Suite
 from dqx_airflow.dql import nodes
-from dqx_airflow.plan.term_values import Measurements
+from dqx_airflow.plan.measurements import Measurements
 from dqx_airflow.results.past_days import Label, PastDay, StoredVerdict, past_days, write_labels
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.tuning.backtest import Backtest

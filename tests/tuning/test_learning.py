@@ -18,7 +18,7 @@ from tests.sound_suites import sound_suite
 pytest.importorskip("gymnasium")
 from gymnasium.utils.env_checker import check_env
 
-from dqx_airflow.plan.term_values import Measurements
+from dqx_airflow.plan.measurements import Measurements
 from dqx_airflow.results.past_days import PastDay
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.learning import Rewards, ThresholdEnv

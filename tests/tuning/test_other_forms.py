@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from dqx_airflow.errors import ChangeRefusedError, RequestError, SourceError
-from dqx_airflow.plan.term_values import Measurements
+from dqx_airflow.plan.measurements import Measurements
 from dqx_airflow.results.past_days import PastDay
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.forms import tune

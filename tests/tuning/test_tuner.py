@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.plan.term_values import Measurements
+from dqx_airflow.plan.measurements import Measurements
 from dqx_airflow.results.past_days import Label, PastDay, write_labels
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.costs import Counts, Fold, Trial, truths, wanted_labels, wins

@@ -11,7 +11,7 @@ import pytest
 
 from dqx_airflow import MemoryDatabase, Suite
 from dqx_airflow.metrics.usual_limits import DayBefore, Kind, holidays_of, usual_limits
-from dqx_airflow.plan.term_values import Measurements, measurements_from
+from dqx_airflow.plan.measurements import Measurements, measurements_from
 from dqx_airflow.results.past_days import PastDay
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.values import Status, Verdict

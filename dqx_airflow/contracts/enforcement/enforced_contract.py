@@ -26,7 +26,7 @@ from dqx_airflow.contracts.references import FileReader, no_files
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, errors_of
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked
-from dqx_airflow.plan.evaluate import unenforced_line
+from dqx_airflow.plan.clause_verdicts import unenforced_line
 from dqx_airflow.plan.resolve import check_datasets
 from dqx_airflow.values.contracts import LONGEST_KEPT_SOURCE
 

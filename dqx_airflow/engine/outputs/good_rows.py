@@ -43,10 +43,11 @@ from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.metrics.sql import quote_literal, quote_name
-from dqx_airflow.plan.evaluate import evaluate, noted, with_waivers
+from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.failing import FailingRows, faults_of
 from dqx_airflow.plan.model import MetricRequest, Plan, Scanned
 from dqx_airflow.plan.predicates import lookups_of
+from dqx_airflow.plan.waivers import noted, with_waivers
 from dqx_airflow.results.quarantines import LINE, RELEASE, RUN_KEY, SLICE, next_change
 from dqx_airflow.results.receipts import ReceiptWriter
 from dqx_airflow.values import GateReport, GateRequest, RunKey, Status, Verdict
