@@ -26,7 +26,8 @@ from dqx_airflow.plan import model
 from dqx_airflow.plan.evaluate import Judge
 from dqx_airflow.plan.masks import reveals_any
 from dqx_airflow.plan.predicates import arguments_of, causes_of, lookups_of, predicate_sql, voids_of
-from dqx_airflow.plan.row_values import Cause, RowTypes
+from dqx_airflow.plan.row_types import RowTypes
+from dqx_airflow.plan.row_values import Cause
 from dqx_airflow.plan.schema_check import INFINITE, Schema, columns_of, is_about_rows
 from dqx_airflow.plan.term_values import KnownValues
 from dqx_airflow.values import MASK, MetricValue, Status, Verdict

@@ -40,7 +40,7 @@ from dqx_airflow.plan.predicates import (
     predicate_sql,
     undecided_rows,
 )
-from dqx_airflow.plan.row_values import RowTypes
+from dqx_airflow.plan.row_types import RowTypes
 from dqx_airflow.plan.schema_check import (
     Schema,
     is_about_rows,

@@ -31,7 +31,7 @@ from dqx_airflow.metrics.metric import Aggregate, Argument, ArgumentKind, Argume
 from dqx_airflow.metrics.patterns.bounds import bounded, bounded_like, ended
 from dqx_airflow.metrics.text_formats import SHORT, TEXT_FORMATS, quick_pattern, quicker, whole
 from dqx_airflow.metrics.types import Family, family_of, parts_of
-from dqx_airflow.plan import model, row_values
+from dqx_airflow.plan import model, row_comparisons, row_types, row_values
 from dqx_airflow.values import MetricValue
 
 _MOST_RANGES = 16
@@ -87,7 +87,7 @@ def _limit(node: nodes.Expression) -> sql.Limit | None:
             return None
 
 
-UNTYPED = row_values.RowTypes(lambda _: row_values.UNKNOWN)
+UNTYPED = row_types.RowTypes(lambda _: row_values.UNKNOWN)
 """Unknown types, for a plan whose datasets have not been opened yet."""
 
 _ITEM = sql.quote_name(ITEM)
@@ -132,7 +132,7 @@ def lookups_of(*requests: model.MetricRequest) -> tuple[model.Lookup, ...]:
 
 
 def aggregates_of(
-    request: model.MetricRequest, types: row_values.RowTypes = UNTYPED
+    request: model.MetricRequest, types: row_types.RowTypes = UNTYPED
 ) -> tuple[Aggregate, ...]:
     """The aggregates that a request needs, over its rows; those for NaN last, in the order of
     `voids_of`."""
@@ -147,7 +147,7 @@ def aggregates_of(
     return tuple(sql.filtered(aggregate, where) for aggregate in aggregates)
 
 
-def voids_of(request: model.MetricRequest, types: row_values.RowTypes) -> dict[str, Aggregate]:
+def voids_of(request: model.MetricRequest, types: row_types.RowTypes) -> dict[str, Aggregate]:
     """The columns because of which a request has no value if they contain NaN, each with the number
     of NaN."""
     if not request.definition.is_void_with_nan:
@@ -164,7 +164,7 @@ def voids_of(request: model.MetricRequest, types: row_values.RowTypes) -> dict[s
 def arguments_of(
     request: model.MetricRequest,
     show: Callable[[nodes.Expression], object],
-    types: row_values.RowTypes = UNTYPED,
+    types: row_types.RowTypes = UNTYPED,
 ) -> Arguments:
     """The arguments of a request, predicates as `show` returns them, and literals as values of the
     type of its column."""
@@ -186,14 +186,14 @@ def arguments_of(
     return tuple(filled(argument, given) for argument, given in request.given)
 
 
-def _condition(node: nodes.Expression, types: row_values.RowTypes) -> RowCondition:
+def _condition(node: nodes.Expression, types: row_types.RowTypes) -> RowCondition:
     shortcut = range_of(node)
     column = None if shortcut is None else shortcut.column
     return RowCondition(predicate_sql(node, types), shortcut, column)
 
 
 def predicate_sql(
-    node: nodes.Expression, types: row_values.RowTypes = UNTYPED, *, is_opposite: bool = False
+    node: nodes.Expression, types: row_types.RowTypes = UNTYPED, *, is_opposite: bool = False
 ) -> str:
     """The predicate, or its negation, as Spark SQL; a lookup is the column of its alias.
 
@@ -204,7 +204,7 @@ def predicate_sql(
     return _PredicateWriter(types).write(node, is_opposite=is_opposite)
 
 
-def causes_of(node: nodes.Expression, types: row_values.RowTypes) -> tuple[row_values.Cause, ...]:
+def causes_of(node: nodes.Expression, types: row_types.RowTypes) -> tuple[row_values.Cause, ...]:
     """Reasons for a predicate to be false for a row, other than its tests."""
     noted: dict[row_values.Cause, None] = {}
     _PredicateWriter(types, lambda causes: noted.update(dict.fromkeys(causes))).write(node)
@@ -215,7 +215,7 @@ def causes_of(node: nodes.Expression, types: row_values.RowTypes) -> tuple[row_v
 class _PredicateWriter:
     """Writes predicates; passes the causes of each test to `note`."""
 
-    types: row_values.RowTypes
+    types: row_types.RowTypes
     note: Callable[[Sequence[row_values.Cause]], object] = lambda _: None
 
     def write(self, node: nodes.Expression, *, is_opposite: bool = False) -> str:
@@ -274,11 +274,11 @@ class _PredicateWriter:
         value, text = values[0], values[0].sql
         match node:
             case nodes.Compare(op=op):
-                return row_values.comparison_sql(op, *values), _causes(parts, values)
+                return row_comparisons.comparison_sql(op, *values), _causes(parts, values)
             case nodes.Within():
-                return row_values.within(*values), _causes(parts, values)
+                return row_comparisons.within(*values), _causes(parts, values)
             case nodes.Member(choices=nodes.Listing()):
-                return row_values.among(value, values[1:]), _causes(parts, values)
+                return row_comparisons.among(value, values[1:]), _causes(parts, values)
             case nodes.Member():
                 # NULL if the column is NULL: such a row is not evaluated.
                 alias = sql.quote_name(lookup_of("", node).alias)
@@ -353,7 +353,7 @@ def lookup_of(dataset: str, member: nodes.Member) -> model.Lookup:
     return model.Lookup(dataset, member.operand.text, reference.text, column.text)
 
 
-def undecided_rows(where: model.RowPredicate, types: row_values.RowTypes) -> Aggregate | None:
+def undecided_rows(where: model.RowPredicate, types: row_types.RowTypes) -> Aggregate | None:
     """The number of rows that a filter cannot decide; None if it can decide all."""
     if not causes_of(where.node, types):
         return None
@@ -364,7 +364,7 @@ def undecided_rows(where: model.RowPredicate, types: row_values.RowTypes) -> Agg
 
 
 def fail_undecided(
-    request: model.MetricRequest, count: int, types: row_values.RowTypes, scanned: model.Scanned
+    request: model.MetricRequest, count: int, types: row_types.RowTypes, scanned: model.Scanned
 ) -> None:
     """Records that a request has no value, because its filter cannot decide this many rows."""
     assert request.where is not None
@@ -430,14 +430,14 @@ def too_many_groups(dataset: str, grouping: model.Grouping, on: date | None) -> 
     )
 
 
-def only_listed(grouping: model.Grouping, types: row_values.RowTypes) -> model.RowPredicate | None:
+def only_listed(grouping: model.Grouping, types: row_types.RowTypes) -> model.RowPredicate | None:
     """A predicate for the rows of the listed groups; None if all rows are grouped, also if a listed
     value is impossible in its column: the assertion reports that."""
     if grouping.only is None:
         return None
     try:
         types.check(grouping.only.node)
-    except row_values.TypeObjection:
+    except row_types.TypeObjection:
         return None
     return grouping.only
 

@@ -31,7 +31,7 @@ from dqx_airflow.metrics.types import (
 )
 from dqx_airflow.plan.model import Grouping, Lookup, MetricRequest, RowPredicate, Scanned
 from dqx_airflow.plan.predicates import lookups_of
-from dqx_airflow.plan.row_values import RowTypes, TypeObjection, objection_to_comparison
+from dqx_airflow.plan.row_types import RowTypes, TypeObjection, objection_to_comparison
 from dqx_airflow.values import DatasetField
 from dqx_airflow.values.exact import Number
 

@@ -29,7 +29,7 @@ from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.plan.passes import AggregateRequest, AggregateResults
 from dqx_airflow.plan.predicates import aggregates_of, lookups_of
-from dqx_airflow.plan.row_values import RowTypes
+from dqx_airflow.plan.row_types import RowTypes
 from dqx_airflow.values import (
     Attempt,
     DatasetRef,

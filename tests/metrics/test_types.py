@@ -19,7 +19,7 @@ from dqx_airflow.metrics.types import (
     spelled_like,
     widest,
 )
-from dqx_airflow.plan.row_values import objection_to_comparison
+from dqx_airflow.plan.row_types import objection_to_comparison
 
 SPELLED = {
     "INTEGER": "int",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, decimal_size
-from dqx_airflow.plan.row_values import exact_operands, exact_size, rounded_size
+from dqx_airflow.plan.decimal_sizes import exact_operands, exact_size, rounded_size
 
 SIZES = [(precision, scale) for precision in (1, 5, 19, 20, 31, 37, 38) for scale in range(39)]
 TYPES = [f"decimal({size[0]},{size[1]})" for size in SIZES if size[1] <= size[0]]

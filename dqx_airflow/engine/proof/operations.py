@@ -24,7 +24,7 @@ from dqx_airflow.metrics.spark_values import FLOATING, literal_of_type, literal_
 from dqx_airflow.metrics.types import WHOLE_SIZES, Family, family_of, fields_of, parts_of
 from dqx_airflow.plan.model import Lookup, MetricRequest
 from dqx_airflow.plan.predicates import lookup_of
-from dqx_airflow.plan.row_values import RowTypes, TypeObjection
+from dqx_airflow.plan.row_types import RowTypes, TypeObjection
 from dqx_airflow.plan.schema_check import Match, Schema, is_about_rows, pair_columns
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics import metric
 from dqx_airflow.metrics.metric import COPIES, VALUE, Aggregate, Frequencies, Steps
 from dqx_airflow.metrics.sql import quote_name
-from dqx_airflow.plan.row_values import TypeObjection
+from dqx_airflow.plan.row_types import TypeObjection
 from dqx_airflow.plan.schema_check import Schema
 from dqx_airflow.values import MetricValue
 

@@ -50,7 +50,7 @@ from dqx_airflow.plan.passes import (
     plan_late_passes,
     plan_passes,
 )
-from dqx_airflow.plan.row_values import RowTypes
+from dqx_airflow.plan.row_types import RowTypes
 from dqx_airflow.plan.schema_check import Schema
 
 

@@ -28,7 +28,7 @@ from dqx_airflow.metrics.spark_values import is_finite, metric_value
 from dqx_airflow.metrics.sql import malformed_alias, quote_literal, quote_name
 from dqx_airflow.metrics.types import ColumnPath
 from dqx_airflow.plan.model import Lookup, MetricRequest, Scanned
-from dqx_airflow.plan.row_values import as_key
+from dqx_airflow.plan.row_comparisons import as_key
 from dqx_airflow.plan.schema_check import INFINITE, Schema, places_of, texts_of, void
 from dqx_airflow.values import MetricValue
 

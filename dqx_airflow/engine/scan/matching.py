@@ -29,7 +29,8 @@ from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, decimal_size, fam
 from dqx_airflow.plan import schema_check
 from dqx_airflow.plan.condition import FLOAT_TOLERANCE
 from dqx_airflow.plan.model import MetricRequest, Scanned
-from dqx_airflow.plan.row_values import TypeObjection, as_key
+from dqx_airflow.plan.row_comparisons import as_key
+from dqx_airflow.plan.row_types import TypeObjection
 from dqx_airflow.plan.schema_check import MOST_NEAR, ColumnPair, Differences, Match, PairedColumns
 from dqx_airflow.values import MetricValue
 from dqx_airflow.values.exact import Number

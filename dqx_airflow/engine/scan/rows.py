@@ -14,7 +14,7 @@ from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.plan.description import title_of
 from dqx_airflow.plan.model import Lookup, MetricRequest
 from dqx_airflow.plan.passes import MOST_COMPILED, AggregateRequest, EngineLimits, Pass, dates_of
-from dqx_airflow.plan.row_values import RowTypes
+from dqx_airflow.plan.row_types import RowTypes
 
 _log = logging.getLogger("dqx.gate")
 

@@ -28,7 +28,7 @@ from dqx_airflow.metrics.patterns.bounds import without_java
 from dqx_airflow.metrics.patterns.syntax import PatternError
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.types import decimal_size
-from dqx_airflow.plan.row_values import arithmetic_type
+from dqx_airflow.plan.row_types import arithmetic_type
 from dqx_airflow.values import DatasetRef
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from dqx_airflow.metrics.types import WHOLE_SIZES, spelled_like
 from dqx_airflow.plan.in_memory.table import calculate, fitted, has_bits_for, narrowed, negated
 from dqx_airflow.plan.model import Lookup
 from dqx_airflow.plan.predicates import lookup_of
-from dqx_airflow.plan.row_values import RowTypes, operand_types
+from dqx_airflow.plan.row_types import RowTypes, operand_types
 
 _CONDITIONS = {
     "^": r"(?!\Z)(?:\A|(?<=[\n\u0085\u2028\u2029])|(?<=\r)(?!\n))",
