@@ -19,8 +19,8 @@ from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.linking import FileReader, Reader, no_imports, search_path
 from dqx_airflow.dql.printer import show_claim, show_selector
 from dqx_airflow.errors import RequestError
+from dqx_airflow.plan.adjustments import active_profiles
 from dqx_airflow.plan.model import Plan
-from dqx_airflow.plan.resolve import active_profiles
 from dqx_airflow.tuning.protection import DEFAULT_AGENT, judge_values
 from dqx_airflow.tuning.suite_file import ParamChange, Saved, SuiteFile, refuse
 from dqx_airflow.tuning.suite_history import TunableChange

@@ -29,7 +29,7 @@ from dqx_airflow.dql.linking import FileReader, search_path
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
-from dqx_airflow.plan.resolve import check_datasets
+from dqx_airflow.plan.dataset_needs import check_datasets
 from dqx_airflow.plan.selection import (
     Selectable,
     choose,

@@ -93,7 +93,7 @@ class DqlGateOperator(GateOperator):
             have the same name.
         """
         from dqx_airflow.operators.gate_source import log_diagnostics
-        from dqx_airflow.plan.resolve import check_datasets
+        from dqx_airflow.plan.dataset_needs import check_datasets
         from dqx_airflow.values import GateOrigin, GatePart
 
         checked = [_checked(source)[0] for source in self._found]
@@ -174,7 +174,11 @@ class DqlGateOperator(GateOperator):
         self, folder: Path, datasets: Sequence[DatasetRef] | None
     ) -> tuple[list[str], Sequence[Path]]:
         """Mistakes in a suite that is not a template, also with these datasets."""
-        from dqx_airflow.operators.gate_source import errors_in, find_source, possible_paths
+        from dqx_airflow.operators.gate_source import errors_in
+        from dqx_airflow.operators.gate_source import find_source
+        from dqx_airflow.operators.gate_source import possible_paths
+        from dqx_airflow.operators.mistakes import known_selection
+        from dqx_airflow.plan.dataset_needs import check_datasets
 
         if is_open(self.suite) or (self.is_set_by_function and not self.suite):
             return [], ()

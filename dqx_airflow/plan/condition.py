@@ -35,8 +35,8 @@ from dqx_airflow.metrics.spark_values import (
 )
 from dqx_airflow.metrics.types import misfits
 from dqx_airflow.plan import model
+from dqx_airflow.plan.groupings import show_group
 from dqx_airflow.plan.masks import is_masked, reveals_comparison
-from dqx_airflow.plan.predicates import show_group
 from dqx_airflow.values import MASK, FailingRow, MetricValue, Status
 from dqx_airflow.values.exact import NUMBERS, Number, nearest_float
 

@@ -14,6 +14,7 @@ from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.walk import rewritten
 from dqx_airflow.metrics.metric import ArgumentKind, Scan
 from dqx_airflow.plan import model
+from dqx_airflow.plan.groupings import show_columns
 from dqx_airflow.plan.passes import (
     MOST_ROWS_FUSED,
     DatasetReads,
@@ -24,7 +25,7 @@ from dqx_airflow.plan.passes import (
     reads_of,
     shared_requests,
 )
-from dqx_airflow.plan.predicates import aggregates_of, lookups_of, show_columns
+from dqx_airflow.plan.predicates import aggregates_of, lookups_of
 from dqx_airflow.plan.schema_check import Match
 from dqx_airflow.values import DatasetRef
 from dqx_airflow.values.exact import exact_text

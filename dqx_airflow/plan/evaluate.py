@@ -16,8 +16,8 @@ from dqx_airflow.dql.printer import show
 from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
 from dqx_airflow.metrics.metric import ArgumentKind, Scan
 from dqx_airflow.plan import condition, measurements, model, term_values
+from dqx_airflow.plan.groupings import misfit
 from dqx_airflow.plan.masks import masked_verdict, without_quotes
-from dqx_airflow.plan.predicates import misfit
 from dqx_airflow.plan.schema_check import INFINITE
 from dqx_airflow.values import MetricValue, Origin, Outcome, Severity, Status, Verdict
 

@@ -30,13 +30,13 @@ from typing import Protocol
 from dqx_airflow.metrics.builtin.values import rows_where
 from dqx_airflow.metrics.metric import Aggregate, Frequencies, Scan, Statistic, Steps, TypeOf
 from dqx_airflow.metrics.sql import quote_name
+from dqx_airflow.plan.groupings import only_listed
 from dqx_airflow.plan.masks import reveals_parts
 from dqx_airflow.plan.model import Grouping, MetricRequest, Plan
 from dqx_airflow.plan.predicates import (
     UNTYPED,
     aggregates_of,
     lookups_of,
-    only_listed,
     predicate_sql,
     undecided_rows,
 )

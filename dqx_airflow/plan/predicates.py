@@ -1,6 +1,5 @@
-"""Row predicates as Spark SQL: quoted names, quoted literals, nothing that raises; those that
-limit one column to ranges; and the rows selected by the filter of a request; and groupings of rows
-that serve several assertions.
+"""Row predicates as Spark SQL: quoted names, quoted literals, nothing that raises; and the rows
+selected by the filter of a request.
 
 A row is selected if its filter is true, and excluded if it is false, or NULL because of a NULL in
 the row. If it is neither, because a value was lost (overflow, division by zero) or is NaN, it is
@@ -9,83 +8,24 @@ unknown where the row belongs: with a single such row, a request has no value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import date
-from decimal import Decimal
 from fractions import Fraction
-from functools import reduce
-from itertools import pairwise
 from typing import Any
 
-from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.assertions import members_in
-from dqx_airflow.dql.printer import show, show_for_each, show_name, show_text
-from dqx_airflow.dql.walk import ITEM, fold, rewritten
-from dqx_airflow.limits import DEFAULT_MOST_GROUPS
+from dqx_airflow.dql.printer import show
+from dqx_airflow.dql.walk import ITEM, rewritten
 from dqx_airflow.metrics import spark_values, sql
 from dqx_airflow.metrics.builtin.counts import listed_values, nan_count
 from dqx_airflow.metrics.builtin.values import rows_where
 from dqx_airflow.metrics.metric import Aggregate, Argument, ArgumentKind, Arguments, RowCondition
 from dqx_airflow.metrics.patterns.bounds import bounded, bounded_like, ended
 from dqx_airflow.metrics.text_formats import SHORT, TEXT_FORMATS, quick_pattern, quicker, whole
-from dqx_airflow.metrics.types import Family, family_of, parts_of
+from dqx_airflow.metrics.types import parts_of
 from dqx_airflow.plan import model, row_comparisons, row_types, row_values
-from dqx_airflow.values import MetricValue
-
-_MOST_RANGES = 16
-"""The maximum number of ranges: beyond it, the extremes of a column seldom lie within one."""
-
-
-def range_of(node: nodes.Expression) -> sql.WithinRanges | None:
-    """The range to which a predicate limits a column; None for any other predicate."""
-    match node:
-        case nodes.Junction(op="and", left=left, right=right):
-            return _both(range_of(left), range_of(right))
-        case nodes.Compare(op="!=", left=nodes.Name(text=column), right=right):
-            below, above = _within(column, ("<", right)), _within(column, (">", right))
-            return replace(below, ranges=below.ranges + above.ranges) if below and above else None
-        case nodes.Compare(op=op, left=nodes.Name(text=column), right=right):
-            return _within(column, (op, right))
-        case nodes.Compare(op=op, left=left, right=nodes.Name(text=column)) if op != "!=":
-            return _within(column, (spark_values.MIRRORED[op], left))
-        case nodes.Within(operand=nodes.Name(text=column), low=low, high=high):
-            return _within(column, (">=", low), ("<=", high))
-        case _:
-            return None
-
-
-def _within(column: str, *bounds: tuple[str, nodes.Expression]) -> sql.WithinRanges | None:
-    limits = [(op, _limit(node)) for op, node in bounds]
-    known = tuple(sql.ValueBound(op, limit) for op, limit in limits if limit is not None)
-    return sql.WithinRanges(column, (known,)) if len(known) == len(bounds) else None
-
-
-def _both(
-    first: sql.WithinRanges | None, second: sql.WithinRanges | None
-) -> sql.WithinRanges | None:
-    if first is None or second is None or first.column != second.column:
-        return None
-    if len(first.ranges) * len(second.ranges) > _MOST_RANGES:
-        return None  # `x != 1 and x != 2 and ...` doubles the number with each term
-    return sql.WithinRanges(
-        first.column, tuple(left + right for left in first.ranges for right in second.ranges)
-    )
-
-
-def _limit(node: nodes.Expression) -> sql.Limit | None:
-    match node:
-        case nodes.Number(value=value, unit=unit) if unit is not nodes.Unit.DURATION:
-            return spark_values.spark_number(value)
-        case nodes.Negative(operand=operand):
-            limit = _limit(operand)
-            return -limit if isinstance(limit, int | float | Decimal) else None
-        case nodes.Day(value=value) | nodes.Text(value=value):
-            return value
-        case _:
-            return None
-
+from dqx_airflow.plan.range_predicates import range_of
 
 UNTYPED = row_types.RowTypes(lambda _: row_values.UNKNOWN)
 """Unknown types, for a plan whose datasets have not been opened yet."""
@@ -374,184 +314,3 @@ def fail_undecided(
         f"the filter `{show(request.where.node)}` cannot be decided for {rows}: "
         f"{' or '.join(causes)}"
     )
-
-
-def columns_of(for_each: nodes.ForEach) -> tuple[str, ...]:
-    """The columns that form the groups."""
-    return tuple(column.text for column in for_each.columns if isinstance(column, nodes.Name))
-
-
-def groupings_of(
-    suite: nodes.Suite, constants: nodes.Constants
-) -> dict[tuple[str, ...], model.Grouping]:
-    """The grouping of rows for each set of columns, shared by all assertions that use it.
-
-    If all of them list their groups, other rows are not grouped.
-
-    :param constants: the constants of the suite, evaluated.
-    """
-    by_columns: dict[tuple[str, ...], list[tuple[nodes.ForEach, int]]] = {}
-    for check in suite.checks:
-        for assertion in check.assertions:
-            if (groups := assertion.for_each) is not None:
-                by_columns.setdefault(columns_of(groups), []).append((groups, _most(assertion)))
-    return {
-        columns: model.Grouping(
-            columns,
-            _only(columns, [groups for groups, _ in clauses], constants),
-            max(most for _, most in clauses),
-        )
-        for columns, clauses in by_columns.items()
-    }
-
-
-def judged_groups(for_each: nodes.ForEach, constants: nodes.Constants) -> model.JudgedGroups:
-    """The groups that an assertion is judged for.
-
-    :param constants: the constants of the suite, evaluated.
-    """
-    listed = None
-    if for_each.groups is not None:
-        groups = _listed(for_each)
-        listed = tuple(tuple(_value(value, constants) for value in group) for group in groups)
-    share = 1 if for_each.share is None else for_each.share.value
-    assert not isinstance(share, float)
-    return model.JudgedGroups(columns_of(for_each), listed, share, show_for_each(for_each))
-
-
-def too_many_groups(dataset: str, grouping: model.Grouping, on: date | None) -> str:
-    """The message about a dataset with more groups than allowed."""
-    columns = show_columns(grouping.columns)
-    when = f" on {on}" if on else ""
-    return (
-        f"dataset '{dataset}' has more than {grouping.most:,} groups by {columns}{when}: list "
-        f"those that matter (`for each {columns} in [...]`), or allow more with "
-        f"`@max_groups(count={10 * grouping.most})`"
-    )
-
-
-def only_listed(grouping: model.Grouping, types: row_types.RowTypes) -> model.RowPredicate | None:
-    """A predicate for the rows of the listed groups; None if all rows are grouped, also if a listed
-    value is impossible in its column: the assertion reports that."""
-    if grouping.only is None:
-        return None
-    try:
-        types.check(grouping.only.node)
-    except row_types.TypeObjection:
-        return None
-    return grouping.only
-
-
-def misfit(judged: model.JudgedGroups, types: Mapping[str, tuple[str, ...]]) -> str | None:
-    """The reason why listed groups, or the groups of two datasets, can never be equal; None if they
-    can.
-
-    :param types: the types of the grouping columns by dataset; empty if unknown.
-    """
-    for group in judged.listed or ():
-        for dataset, kinds in types.items():
-            where = f" in dataset '{dataset}'" if len(types) > 1 else ""
-            for column, value, kind in zip(judged.columns, group, kinds, strict=True):
-                if value is not None and not _can_hold(kind, value):
-                    word = "string" if isinstance(value, str) else "number"
-                    problem = f"{_show(value)} is a {word}, and the values of '{column}'{where}"
-                    return f"{problem} are {_WRITTEN.get(family_of(kind), 'strings')}"
-    for (first_dataset, kinds), (second_dataset, other_kinds) in pairwise(types.items()):
-        for column, kind, different in zip(judged.columns, kinds, other_kinds, strict=True):
-            if family_of(kind) is not family_of(different):
-                return (
-                    f"'{column}' is of type {kind} in dataset '{first_dataset}' and of type "
-                    f"{different} in '{second_dataset}': they cannot have groups in common"
-                )
-    return None
-
-
-def _can_hold(kind: str, value: MetricValue) -> bool:
-    """Whether a column of a type can have a value, as it is spelled."""
-    family = family_of(kind)
-    if not isinstance(value, str) or family is Family.NUMBER:
-        return not isinstance(value, str) and family is Family.NUMBER
-    if family is Family.TIME:
-        return spark_values.is_day(value)
-    return family is not Family.BOOLEAN or value in ("true", "false")
-
-
-_WRITTEN = {
-    Family.TIME: "dates: write 2024-03-02",
-    Family.BOOLEAN: "true and false",
-    Family.NUMBER: "numbers",
-}
-"""The values of a column, by their kind, and how they are written if that is special."""
-
-
-def show_columns(columns: tuple[str, ...]) -> str:
-    """The columns of groups as written: `country`, `(country, channel)`."""
-    names = ", ".join(map(show_name, columns))
-    return f"({names})" if len(columns) > 1 else names
-
-
-def show_group(group: model.Group) -> str:
-    """A group as written in a suite: `"CH"`, `("CH", 2024)`, NULL for a missing value.
-
-    >>> show_group(("CH", None))
-    '("CH", NULL)'
-    """
-    values = ", ".join(map(_show, group))
-    return f"({values})" if len(group) > 1 else values
-
-
-def _show(value: MetricValue) -> str:
-    if value is None:
-        return "NULL"
-    return show_text(value) if isinstance(value, str) else format_value(value)
-
-
-def _value(node: nodes.Expression, constants: nodes.Constants) -> MetricValue:
-    folded = fold(node, constants)
-    return ("true" if folded else "false") if isinstance(folded, bool) else folded
-
-
-def _most(assertion: nodes.Assertion) -> int:
-    """The maximum number of groups."""
-    given = (
-        int(value.value)
-        for annotation in assertion.annotations
-        if annotation.name.text == "max_groups"
-        for _, value in annotation.arguments
-        if isinstance(value, nodes.Number)
-    )
-    return next(given, DEFAULT_MOST_GROUPS)
-
-
-def _listed(for_each: nodes.ForEach) -> list[tuple[nodes.Expression, ...]]:
-    assert isinstance(for_each.groups, nodes.Listing)
-    return [
-        group.items if isinstance(group, nodes.Listing) else (group,)
-        for group in for_each.groups.items
-    ]
-
-
-def _only(
-    columns: tuple[str, ...], clauses: Iterable[nodes.ForEach], constants: nodes.Constants
-) -> model.RowPredicate | None:
-    """A predicate for the rows of all listed groups; None if an assertion does not list its groups.
-
-    Each column is tested separately, so that a few other groups may be included.
-    """
-    clauses = list(clauses)
-    if any(clause.groups is None for clause in clauses):
-        return None
-    tests = []
-    for number in range(len(columns)):
-        name = next(clause.columns[number] for clause in clauses)
-        values = dict.fromkeys(group[number] for clause in clauses for group in _listed(clause))
-        known = tuple(value for value in values if not isinstance(value, nodes.Null))
-        test: nodes.Expression = nodes.IsNull(name, span=name.span)
-        if known:
-            listing = nodes.Listing(known, span=name.span)
-            member = nodes.Member(name, listing, span=name.span)
-            has_null = len(known) < len(values)
-            test = nodes.Junction("or", test, member, span=name.span) if has_null else member
-        tests.append(test)
-    node = reduce(lambda left, right: nodes.Junction("and", left, right, span=left.span), tests)
-    return settled(node, constants)

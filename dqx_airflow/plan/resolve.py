@@ -1,175 +1,25 @@
-"""From assertions to metric requests, with the profiles of the day and the needs of datasets."""
+"""From the assertions of a suite to the plan of a gate for a date."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import date
 from types import MappingProxyType
 
-from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.checks.assertions import datasets_of
-from dqx_airflow.dql.checks.expressions import is_about_share
-from dqx_airflow.dql.checks.suite import (
-    IMPLICIT_CHECK,
-    check_downgrades,
-    is_beyond,
-    is_required,
-    is_scalable,
-    selects,
-)
-from dqx_airflow.dql.dates import is_active
-from dqx_airflow.dql.printer import show_claim, show_for_each, show_where
-from dqx_airflow.dql.walk import joined, settle, simple_claims
+from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK, is_required
+from dqx_airflow.dql.printer import show_for_each, show_where
+from dqx_airflow.dql.walk import joined, settle
 from dqx_airflow.errors import RequestError
-from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.derived import AGES, CHANGES, WINDOWS
-from dqx_airflow.metrics.drift import DRIFT
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan import claim_compiler, model
+from dqx_airflow.plan.adjustments import Adjustment, active_profiles, adjust
+from dqx_airflow.plan.groupings import columns_of, groupings_of, judged_groups
 from dqx_airflow.plan.measurements import reading_of
-from dqx_airflow.plan.predicates import columns_of, groupings_of, judged_groups, lookups_of
+from dqx_airflow.plan.predicates import lookups_of
 from dqx_airflow.values import DatasetRef, RunOptions, Severity, SourceFile, Span
-from dqx_airflow.values.exact import Exact, exact, exact_text
-
-
-@dataclass(frozen=True, slots=True)
-class Adjustment:
-    """The effect of the active profiles on one assertion.
-
-    Multipliers compound, the last severity wins, and `profiles` are the names of those with a rule
-    for the assertion, in definition order.
-    """
-
-    severity: Severity
-    multiplier: Exact = 1
-    disabled_by: str | None = None
-    profiles: tuple[str, ...] = ()
-
-
-def active_profiles(suite: nodes.Suite, on: date) -> tuple[nodes.Profile, ...]:
-    """The profiles whose period contains `on`, in definition order."""
-    return tuple(
-        profile
-        for profile in suite.profiles
-        if profile.start and profile.end and is_active(profile.start, profile.end, on)
-    )
-
-
-def adjust(
-    profiles: Iterable[nodes.Profile],
-    check: nodes.Check,
-    assertion: nodes.Assertion,
-    constants: nodes.Constants,
-) -> Adjustment:
-    """Applies all rules of the profiles in definition order. A share is not scaled.
-
-    :param constants: the constants of the suite, evaluated.
-    :raises RequestError: together they nearly disable a required assertion.
-    """
-    severity = Severity(assertion.severity.text) if assertion.severity else nodes.DEFAULT_SEVERITY
-    multiplier: Exact = 1
-    unallowed: Exact = 1
-    disabled_by, names = None, []
-    for profile in profiles:
-        for rule in profile.rules:
-            if not selects(rule.selector, check, assertion):
-                continue
-            if isinstance(rule, nodes.Scale) and is_about_share(
-                assertion.claim, constants, check.datasets[0].text
-            ):
-                continue
-            names.append(profile.name.value)
-            match rule:
-                case nodes.Scale(factor=factor):
-                    multiplier = exact(multiplier * factor)
-                    unallowed = unallowed if profile.allows_required else exact(unallowed * factor)
-                case nodes.Downgrade(severity=name):
-                    severity = Severity(name.text)
-                case nodes.Disable():
-                    disabled_by = disabled_by or profile.name.value
-    if is_beyond(unallowed) and is_required(assertion) and is_scalable(assertion.claim):
-        title = assertion.name.value if assertion.name else show_claim(assertion.claim)
-        together = ", ".join(map(repr, dict.fromkeys(names)))
-        raise RequestError(
-            f"the profiles {together} are active together: by the factor {exact_text(unallowed)} "
-            f"they nearly disable {title!r}, which is required",
-            "write factors that are together from 0.1x to 10x, or @allow_required above a profile",
-        )
-    return Adjustment(severity, multiplier, disabled_by, tuple(dict.fromkeys(names)))
-
-
-def check_datasets(
-    suite: nodes.Suite, datasets: Sequence[DatasetRef], fail_on: Severity = Severity.P1
-) -> tuple[Diagnostic, ...]:
-    """The requirements that the datasets of a gate do not meet: a name, a date column; and profiles
-    by which required assertions would not block with this `fail_on`.
-    """
-    by_name = {dataset.name: dataset for dataset in datasets}
-    # With P1, they are errors of the suite itself.
-    mistakes = list(check_downgrades(suite, fail_on)) if fail_on is not Severity.P1 else []
-    for name in datasets_of(suite.checks):
-        if name not in by_name:
-            names = ", ".join(by_name) or "none"
-            mistakes.append(
-                Diagnostic(
-                    f"the gate has no dataset '{name}'",
-                    _first_mention(suite, name),
-                    code="E009",
-                    help=f"its datasets are: {names}; add '{name}', or correct the suite",
-                )
-            )
-    for check in suite.checks:
-        for call in _lagged_metrics(check):
-            named = call.parameter("dataset")
-            name = named.text if isinstance(named, nodes.Name) else check.datasets[0].text
-            if name in by_name and by_name[name].date_column is None:
-                message = f"this needs `{call.name.text}` on other dates, but '{name}' has no dates"
-                help_line = f"set the date_column of dataset '{name}' in the gate"
-                mistakes.append(Diagnostic(message, call.span, code="E111", help=help_line))
-    return tuple(mistakes)
-
-
-def _lagged_metrics(check: nodes.Check) -> Iterator[nodes.Call]:
-    """The metric calls of a check for dates other than the target date."""
-    for assertion in check.assertions:
-        for claim in simple_claims(assertion.claim):
-            if isinstance(claim, nodes.Measure):
-                is_lagged = isinstance(claim.condition, nodes.WithinStddev)
-                yield from _lagged_in(claim.expression, is_lagged)
-                for bound in nodes.bounds_of(claim.condition):
-                    yield from _lagged_in(bound, False)
-
-
-def _lagged_in(node: nodes.Expression, is_lagged: bool) -> Iterator[nodes.Call]:
-    match node:
-        case nodes.Call(name=name, arguments=arguments):
-            is_lagged |= name.text in (*CHANGES, *WINDOWS, *DRIFT)
-            is_lagged |= node.parameter("lag") is not None
-            if is_lagged and name.text in (*METRICS, *AGES, *DRIFT):
-                yield node
-            for argument in arguments:
-                yield from _lagged_in(argument, is_lagged)
-        case nodes.Negative(operand=operand):
-            yield from _lagged_in(operand, is_lagged)
-        case nodes.Arithmetic(left=left, right=right):
-            yield from _lagged_in(left, is_lagged)
-            yield from _lagged_in(right, is_lagged)
-
-
-def _first_mention(suite: nodes.Suite, dataset: str) -> Span:
-    for check in suite.checks:
-        for name in check.datasets:
-            if name.text == dataset:
-                return name.span
-    for check in suite.checks:
-        for assertion in check.assertions:
-            if dataset in datasets_of([replace(check, datasets=(), body=(assertion,))]):
-                return assertion.claim.span
-    return suite.name.span
-
 
 DEFAULT_AVAILABILITY_THRESHOLD = 0.9
 DEFAULT_OPTIONS = RunOptions()
@@ -203,39 +53,50 @@ def resolve(
         stated = kept = stated_assertions(suite, source, datasets, on, sources=sources)
     else:
         stated, kept = chosen.stated, chosen.kept
-    assertions = [] if options.allow_empty else [_not_empty(ref, on) for ref in datasets]
+    assertions: list[model.PlannedAssertion] = []
+    if not options.allow_empty:
+        assertions += [_not_empty(ref, on) for ref in datasets]
     strict = (ref for ref in datasets if ref.is_of_texts and not ref.is_lenient)
-    assertions += [*(_well_formed(ref, on, stated) for ref in strict), *kept]
+    assertions += [_well_formed(ref, on, stated) for ref in strict]
+    assertions += kept
     threshold = suite.availability_threshold
-    requests = {
-        request: None
-        for assertion in assertions
-        if assertion.disabled_by is None
-        for request in (*assertion.requests, *assertion.history)
-    }
+    requests = _requests_behind(assertions, datasets, on)
+    return model.Plan(
+        suite=suite.name.value,
+        date=on,
+        availability_threshold=(
+            DEFAULT_AVAILABILITY_THRESHOLD if threshold is None else float(threshold.value)
+        ),
+        assertions=tuple(assertions),
+        requests=requests,
+        lookups=lookups_of(*requests),
+        masked={ref.name: ref.masked for ref in datasets if ref.masked},
+        require_history=suite.requires_history,
+        reads={ref.name: reading_of(ref, on) for ref in datasets},
+        partial=chosen.partial if chosen is not None else None,
+        ansi=options.ansi,
+        max_clock_skew_hours=options.max_clock_skew_hours,
+        watched=suite.watched,
+    )
+
+
+def _requests_behind(
+    assertions: Iterable[model.PlannedAssertion], datasets: Iterable[DatasetRef], on: date
+) -> tuple[model.MetricRequest, ...]:
+    """The requests of assertions, and the row counts that show whether there is data, each once."""
+    requests: dict[model.MetricRequest, None] = {}
+    for assertion in assertions:
+        if assertion.disabled_by is None:
+            requests |= dict.fromkeys((*assertion.requests, *assertion.history))
     for request in tuple(requests):
         if request.definition.scan is Scan.FLAT:
             requests[model.row_count(request.dataset, request.date)] = None
         if request.where is not None and request.date in (None, on):
-            # Tells whether any row satisfies the filter.
+            # Shows whether any row satisfies the filter.
             requests[model.row_count(request.dataset, request.date, request.where)] = None
     for ref in datasets:
         requests[model.row_count(ref.name, claim_compiler.date_in(ref, on))] = None
-    return model.Plan(
-        suite.name.value,
-        on,
-        DEFAULT_AVAILABILITY_THRESHOLD if threshold is None else float(threshold.value),
-        tuple(assertions),
-        tuple(requests),
-        lookups_of(*requests),
-        {ref.name: ref.masked for ref in datasets if ref.masked},
-        suite.requires_history,
-        {ref.name: reading_of(ref, on) for ref in datasets},
-        chosen.partial if chosen is not None else None,
-        options.ansi,
-        options.max_clock_skew_hours,
-        watched=suite.watched,
-    )
+    return tuple(requests)
 
 
 def stated_assertions(
@@ -302,13 +163,13 @@ def _implicit(
 ) -> model.PlannedAssertion:
     """An assertion that compares a number of rows with 0."""
     return model.PlannedAssertion(
-        f"{rows.dataset}.{name}",
-        IMPLICIT_CHECK,
-        (rows.dataset,),
-        expression,
-        model.Measured(rows),
-        model.PlannedCondition(op, (model.ConstantTerm(0),), text),
-        Severity.P1,
+        name=f"{rows.dataset}.{name}",
+        check=IMPLICIT_CHECK,
+        datasets=(rows.dataset,),
+        expression=expression,
+        term=model.Measured(rows),
+        condition=model.PlannedCondition(op, (model.ConstantTerm(0),), text),
+        severity=Severity.P1,
         is_implicit=True,
     )
 
@@ -320,7 +181,10 @@ def _planned(
     lines: Mapping[str, Sequence[str]],
     names: set[str],
 ) -> model.PlannedAssertion:
-    """:param names: the names in use, to which a generated one is added."""
+    """An assertion with its terms, its condition and the effect of the profiles.
+
+    :param names: the names in use, to which a generated one is added.
+    """
     check = terms.check
     term, condition, marked = claim_compiler.ClaimCompiler(terms).compile(assertion)
     for_each = assertion.for_each
@@ -341,13 +205,13 @@ def _planned(
         requests = (request for side in sides for request in model.requests_of(side))
         groups = replace(groups, rows=terms.rows_of_groups(requests))
     return model.PlannedAssertion(
-        name,
-        check.name.value,
-        datasets,
-        text,
-        term,
-        condition,
-        adjustment.severity,
+        name=name,
+        check=check.name.value,
+        datasets=datasets,
+        expression=text,
+        term=term,
+        condition=condition,
+        severity=adjustment.severity,
         tags=tuple(tag.text for tag in assertion.tags),
         multiplier=adjustment.multiplier,
         profiles=adjustment.profiles,
@@ -382,10 +246,12 @@ def cost_of(assertion: nodes.Assertion) -> model.Cost:
 
 
 def _unused(name: str, names: set[str]) -> str:
-    candidate, number = name, 2
-    while candidate in names:
-        candidate, number = f"{name}_{number}", number + 1
-    return candidate
+    if name not in names:
+        return name
+    number = 2
+    while f"{name}_{number}" in names:
+        number += 1
+    return f"{name}_{number}"
 
 
 def _slug(text: str) -> str:

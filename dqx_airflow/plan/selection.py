@@ -23,10 +23,11 @@ from dqx_airflow.dql.syntax.source_file import Unreadable
 from dqx_airflow.dql.watches import Watched, with_columns
 from dqx_airflow.errors import RequestError
 from dqx_airflow.metrics.metric import Scan
+from dqx_airflow.plan.dataset_needs import check_datasets
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import Chosen, Plan, PlannedAssertion, Scanned
 from dqx_airflow.plan.predicates import lookups_of
-from dqx_airflow.plan.resolve import check_datasets, resolve, stated_assertions
+from dqx_airflow.plan.resolve import resolve, stated_assertions
 from dqx_airflow.values import (
     DatasetRef,
     EnforcedClause,

@@ -23,8 +23,8 @@ from itertools import groupby
 from typing import Any, TypeAlias
 
 from dqx_airflow.diagnostics.verdicts import format_in_unit, format_percent
+from dqx_airflow.plan.groupings import show_group
 from dqx_airflow.plan.measurements import measurements_from
-from dqx_airflow.plan.predicates import show_group
 from dqx_airflow.results import schema
 from dqx_airflow.results.query import OF_A_RUN, RunsWanted, StoredResults, is_in, of_dates, opened
 from dqx_airflow.results.report_rows import RunRow, run_from_row

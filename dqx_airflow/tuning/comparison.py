@@ -9,9 +9,10 @@ from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 
 from dqx_airflow.dql import nodes
+from dqx_airflow.plan.adjustments import active_profiles
 from dqx_airflow.plan.description import describe_term
 from dqx_airflow.plan.model import DEFAULT_COST, Plan, PlannedAssertion
-from dqx_airflow.plan.resolve import DEFAULT_AVAILABILITY_THRESHOLD, QUIET, active_profiles, resolve
+from dqx_airflow.plan.resolve import DEFAULT_AVAILABILITY_THRESHOLD, QUIET, resolve
 from dqx_airflow.results.past_days import AssertionKey, PastDay, ShadowDay
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.past_judge import JudgedDays, refs_of

@@ -19,8 +19,9 @@ from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.checks.suite import is_required
 from dqx_airflow.dql.printer import show, show_claim
 from dqx_airflow.dql.walk import fold, settle
+from dqx_airflow.plan.adjustments import Adjustment, adjust
 from dqx_airflow.plan.model import PlannedAssertion
-from dqx_airflow.plan.resolve import QUIET, Adjustment, adjust, resolve
+from dqx_airflow.plan.resolve import QUIET, resolve
 from dqx_airflow.tuning.past_judge import number_of
 from dqx_airflow.tuning.proposals import ProposedForm
 from dqx_airflow.tuning.tunables import tunables_of, with_values

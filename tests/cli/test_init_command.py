@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 from dqx_airflow.datasets.dqx_toml import read_settings
 from dqx_airflow.datasets.settings import dataset_ref
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.plan.resolve import check_datasets
+from dqx_airflow.plan.dataset_needs import check_datasets
 from dqx_airflow.values import SourceFile
 from tests.command_line import dql
 

@@ -28,7 +28,7 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic, codes, page, reason, 
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.syntax.source_file import LARGEST_FILE, is_block_file
-from dqx_airflow.plan.resolve import check_datasets
+from dqx_airflow.plan.dataset_needs import check_datasets
 from dqx_airflow.tuning.protection import changed_since, judge_values
 from dqx_airflow.tuning.suite_history import History
 from dqx_airflow.values import DatasetRef, SourceFile

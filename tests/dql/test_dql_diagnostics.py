@@ -12,7 +12,7 @@ from dqx_airflow.diagnostics.diagnostic import codes
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.syntax.source_file import LARGEST_FILE
-from dqx_airflow.plan.resolve import check_datasets
+from dqx_airflow.plan.dataset_needs import check_datasets
 from dqx_airflow.values import DatasetRef, SourceFile
 from tests.markdown_cases import Block, Case, cases
 

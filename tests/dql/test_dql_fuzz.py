@@ -20,9 +20,10 @@ from hypothesis import strategies as st
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.checks.assertions import datasets_of
+from dqx_airflow.plan.dataset_needs import check_datasets
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.model import Scanned
-from dqx_airflow.plan.resolve import check_datasets, resolve
+from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.values import DatasetRef, SourceFile, Span
 from tests.dql.programs import program
 from tests.markdown_cases import cases

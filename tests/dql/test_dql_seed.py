@@ -11,7 +11,8 @@ from dqx_airflow.diagnostics import Level
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.linking import FileReader
-from dqx_airflow.plan.resolve import check_datasets, resolve
+from dqx_airflow.plan.dataset_needs import check_datasets
+from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.values import DatasetRef, SourceFile
 from tests.sound_suites import sound_suite
 

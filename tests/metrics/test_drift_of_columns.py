@@ -20,13 +20,14 @@ from hypothesis import strategies as st
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.printer import show
 from dqx_airflow.metrics.drift import MOST_CATEGORIES, MOST_STEPS, SMALLEST_SHARE
+from dqx_airflow.plan.dataset_needs import check_datasets
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.in_memory.measure import measure
 from dqx_airflow.plan.in_memory.table import Table
 from dqx_airflow.plan.masks import reveals
 from dqx_airflow.plan.measurements import keys_of, measured_json, measurements_from
 from dqx_airflow.plan.model import Plan, Scanned
-from dqx_airflow.plan.resolve import QUIET, check_datasets, resolve
+from dqx_airflow.plan.resolve import QUIET, resolve
 from dqx_airflow.results.past_days import PastDay
 from dqx_airflow.tuning.past_judge import with_earlier_values
 from dqx_airflow.values import DatasetRef, SourceFile, Status, Verdict

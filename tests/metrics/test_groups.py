@@ -17,12 +17,13 @@ import pytest
 
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.engine.proof.cases import frame_of, read_table
+from dqx_airflow.plan.dataset_needs import check_datasets
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.in_memory.measure import measure
 from dqx_airflow.plan.in_memory.table import Table
 from dqx_airflow.plan.measurements import measured_json, measurements_from, request_key
 from dqx_airflow.plan.model import Plan, Scanned
-from dqx_airflow.plan.resolve import QUIET, check_datasets, resolve
+from dqx_airflow.plan.resolve import QUIET, resolve
 from dqx_airflow.values import DatasetRef, SourceFile, Verdict
 from tests.markdown_cases import Case, cases
 from tests.sound_suites import sound_suite

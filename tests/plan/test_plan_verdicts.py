@@ -28,9 +28,10 @@ from dqx_airflow.diagnostics.verdicts import finding, format_value
 from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.printer import show
 from dqx_airflow.metrics.builtin import METRICS
+from dqx_airflow.plan.dataset_needs import check_datasets
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import MetricRequest, Plan, Scanned, row_count
-from dqx_airflow.plan.resolve import check_datasets, resolve
+from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.plan.schema_check import INFINITE, nan_detail, void
 from dqx_airflow.values import DatasetRef, MetricValue, RunOptions, Severity, SourceFile, Verdict
 from dqx_airflow.values.exact import parse_exact

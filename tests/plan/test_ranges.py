@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dqx_airflow.dql.nodes import Rows
 from dqx_airflow.metrics.spark_values import comparable, literal_type, order_key
 from dqx_airflow.metrics.sql import ValueBound, WithinRanges
-from dqx_airflow.plan.predicates import range_of
+from dqx_airflow.plan.range_predicates import range_of
 from tests.markdown_cases import rows
 from tests.sound_suites import sound_suite
 

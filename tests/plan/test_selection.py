@@ -9,8 +9,9 @@ import pytest
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.errors import RequestError
 from dqx_airflow.metrics.metric import Scan
+from dqx_airflow.plan.dataset_needs import check_datasets
 from dqx_airflow.plan.model import Chosen, Plan
-from dqx_airflow.plan.resolve import check_datasets, resolve
+from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.plan.selection import choose
 from dqx_airflow.values import DatasetRef, SourceFile
 from dqx_airflow.values.request import selection_of

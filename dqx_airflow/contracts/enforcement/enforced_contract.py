@@ -27,7 +27,7 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, errors_
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked
 from dqx_airflow.plan.clause_verdicts import unenforced_line
-from dqx_airflow.plan.resolve import check_datasets
+from dqx_airflow.plan.dataset_needs import check_datasets
 from dqx_airflow.values.contracts import LONGEST_KEPT_SOURCE
 
 if TYPE_CHECKING:

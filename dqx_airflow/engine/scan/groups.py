@@ -23,7 +23,7 @@ from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.metric import Aggregate
 from dqx_airflow.metrics.sql import OVERFLOW, has_overflown, quote_name
-from dqx_airflow.plan import predicates
+from dqx_airflow.plan import groupings, predicates
 from dqx_airflow.plan.answers import value_of
 from dqx_airflow.plan.masks import reveals
 from dqx_airflow.plan.model import Group, Grouping, GroupValues, MetricRequest, Scanned
@@ -117,7 +117,7 @@ class _GroupedScan:
         dates = dates_of(scan_pass.aggregates)
         aggregates = [request.aggregate for request in scan_pass.aggregates]
         sql = {key: key.removeprefix(self._prefix) for key in keys}
-        columns = predicates.show_columns(self.grouping.columns)
+        columns = groupings.show_columns(self.grouping.columns)
         with jobs_called(spark, f"{name}: {describe_pass(aggregates)} for each {columns}"):
             try:
                 with spark_failures():
@@ -143,7 +143,7 @@ class _GroupedScan:
 
     def _frame(self, scan_pass: Pass) -> DataFrame:
         frame = self.rows.frame(scan_pass.aggregates)
-        only = predicates.only_listed(self.grouping, self.rows.types)
+        only = groupings.only_listed(self.grouping, self.rows.types)
         if only is None:
             return frame
         return frame.where(predicates.predicate_sql(only.node, self.rows.types))
@@ -182,7 +182,7 @@ class _GroupedScan:
         crowded = [on for on, count in Counter(dates).items() if count > most]
         if not crowded:
             return None
-        return predicates.too_many_groups(self.rows.dataset.ref.name, self.grouping, crowded[0])
+        return groupings.too_many_groups(self.rows.dataset.ref.name, self.grouping, crowded[0])
 
     def answer(
         self,
@@ -240,7 +240,7 @@ class _GroupedScan:
                 is_hidden = reveals(
                     request, {self.rows.dataset.ref.name: self.rows.dataset.ref.masked}
                 )
-                shown = MASK if is_hidden else predicates.show_group(group)
+                shown = MASK if is_hidden else groupings.show_group(group)
                 scanned.failures[request] = f"{OVERFLOW} ({shown})"
                 return
             if is_plain:
