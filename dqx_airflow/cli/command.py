@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections import UserDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
@@ -189,14 +189,11 @@ Command: TypeAlias = "Callable[..., None] | typer.Typer"
 class _LazyCommands(UserDict[str, Any]):
     """The commands of a group by name; each is imported when it is looked up."""
 
-    def __init__(self, names: Iterable[str], command_of: Callable[[str], Command]) -> None:
-        super().__init__(dict.fromkeys(names))
-        self.command_of = command_of
+    def __init__(self, imports: Mapping[str, Callable[[], Command]]) -> None:
+        super().__init__(imports)
 
     def __getitem__(self, name: str) -> Any:
-        if name not in self.data:
-            raise KeyError(name)
-        command = self.command_of(name)
+        command = self.data[name]()
         alone = typer.Typer()
         if isinstance(command, typer.Typer):
             alone.add_typer(command, name=name)
@@ -249,18 +246,17 @@ def _name_of(parameter: Any) -> str:
 
 
 def group_of(
-    names: Iterable[str], command_of: Callable[[str], Command], kind: type[TyperGroup] = TyperGroup
+    commands: Mapping[str, Callable[[], Command]], kind: type[TyperGroup] = TyperGroup
 ) -> type[TyperGroup]:
     """The class of a group of a kind whose commands are imported when they are called.
 
-    :param names: the names of the commands, in the order of the help.
-    :param command_of: imports the command with a name.
+    :param commands: the import of each command, in the order of the help.
     """
 
     class LazyGroup(kind):  # type: ignore[valid-type,misc]
         def __init__(self, **settings: Any) -> None:
             super().__init__(**settings)
-            self.commands = _LazyCommands(names, command_of)
+            self.commands = _LazyCommands(commands)
 
     return LazyGroup
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Annotated, NoReturn
 
 import typer
@@ -10,200 +11,266 @@ import dqx_airflow
 from dqx_airflow.cli.command import Command, CommandGroup, group_of
 from dqx_airflow.engine.session.launch import collect_rarely, leave, open_closed_streams
 
-COMMANDS = (
-    "init",
-    "check",
-    "diff",
-    "fmt",
-    "run",
-    "import",
-    "demo",
-    "contract",
-    "package",
-    "explain",
-    "mutate",
-    "shrink",
-    "doctor",
-    "lsp",
-    "mcp",
-    "results",
-    "incidents",
-    "accept",
-    "waive",
-    "waivers",
-    "quarantine",
-    "alerts",
-    "label",
-    "backtest",
-    "suggest",
-    "tune",
-    "review",
-    "promote",
-    "shadow",
-    "history",
-    "rollback",
-    "adopt",
-    "verify",
-    "lineage",
-    "publish",
-    "coverage",
-)
-"""The commands in the order of the help."""
+
+def _init() -> Command:
+    from dqx_airflow.cli.drafts import init
+
+    return init
 
 
-def command_of(name: str) -> Command:  # noqa: PLR0915 - two statements for each command
-    """The function of a command, or the application with its subcommands."""
-    match name:
-        case "init":
-            from dqx_airflow.cli.drafts import init
+def _check() -> Command:
+    from dqx_airflow.cli.suites import check
 
-            return init
-        case "check":
-            from dqx_airflow.cli.suites import check
+    return check
 
-            return check
-        case "diff":
-            from dqx_airflow.cli.diff import diff
 
-            return diff
-        case "fmt":
-            from dqx_airflow.cli.suites import fmt
+def _diff() -> Command:
+    from dqx_airflow.cli.diff import diff
 
-            return fmt
-        case "run":
-            from dqx_airflow.cli.run import run
+    return diff
 
-            return run
-        case "import":
-            from dqx_airflow.cli.drafts import import_rules
 
-            return import_rules
-        case "demo":
-            from dqx_airflow.cli.demo import demo
+def _fmt() -> Command:
+    from dqx_airflow.cli.suites import fmt
 
-            return demo
-        case "contract":
-            from dqx_airflow.cli.contract import app
+    return fmt
 
-            return app
-        case "package":
-            from dqx_airflow.cli.package import package
 
-            return package
-        case "explain":
-            from dqx_airflow.cli.explain import explain
+def _run() -> Command:
+    from dqx_airflow.cli.run import run
 
-            return explain
-        case "mutate":
-            from dqx_airflow.cli.mutation import mutate
+    return run
 
-            return mutate
-        case "shrink":
-            from dqx_airflow.cli.shrinking import shrink
 
-            return shrink
-        case "doctor":
-            from dqx_airflow.cli.doctor import doctor
+def _import() -> Command:
+    from dqx_airflow.cli.drafts import import_rules
 
-            return doctor
-        case "lsp":
-            from dqx_airflow.cli.suites import lsp
+    return import_rules
 
-            return lsp
-        case "mcp":
-            from dqx_airflow.cli.agents import mcp
 
-            return mcp
-        case "results":
-            from dqx_airflow.cli.stores import app
+def _demo() -> Command:
+    from dqx_airflow.cli.demo import demo
 
-            return app
-        case "incidents":
-            from dqx_airflow.cli.incidents import incidents
+    return demo
 
-            return incidents
-        case "accept":
-            from dqx_airflow.cli.incidents import accept
 
-            return accept
-        case "waive":
-            from dqx_airflow.cli.incidents import waive
+def _contract() -> Command:
+    from dqx_airflow.cli.contract import app
 
-            return waive
-        case "waivers":
-            from dqx_airflow.cli.incidents import waivers
+    return app
 
-            return waivers
-        case "quarantine":
-            from dqx_airflow.cli.quarantines import app
 
-            return app
-        case "alerts":
-            from dqx_airflow.cli.labels import alerts
+def _package() -> Command:
+    from dqx_airflow.cli.package import package
 
-            return alerts
-        case "label":
-            from dqx_airflow.cli.labels import label
+    return package
 
-            return label
-        case "backtest":
-            from dqx_airflow.cli.backtest import backtest
 
-            return backtest
-        case "suggest":
-            from dqx_airflow.cli.drafts import suggest
+def _explain() -> Command:
+    from dqx_airflow.cli.explain import explain
 
-            return suggest
-        case "tune":
-            from dqx_airflow.cli.proposals import tune
+    return explain
 
-            return tune
-        case "review":
-            from dqx_airflow.cli.proposals import review
 
-            return review
-        case "promote":
-            from dqx_airflow.cli.proposals import promote
+def _mutate() -> Command:
+    from dqx_airflow.cli.mutation import mutate
 
-            return promote
-        case "shadow":
-            from dqx_airflow.cli.backtest import shadow
+    return mutate
 
-            return shadow
-        case "history":
-            from dqx_airflow.cli.proposals import history
 
-            return history
-        case "rollback":
-            from dqx_airflow.cli.proposals import rollback
+def _shrink() -> Command:
+    from dqx_airflow.cli.shrinking import shrink
 
-            return rollback
-        case "adopt":
-            from dqx_airflow.cli.stores import adopt
+    return shrink
 
-            return adopt
-        case "verify":
-            from dqx_airflow.cli.stores import verify
 
-            return verify
-        case "lineage":
-            from dqx_airflow.cli.stores import lineage_app
+def _doctor() -> Command:
+    from dqx_airflow.cli.doctor import doctor
 
-            return lineage_app
-        case "publish":
-            from dqx_airflow.cli.publishing import publish
+    return doctor
 
-            return publish
-        case "coverage":
-            from dqx_airflow.cli.coverage import coverage
 
-            return coverage
-    raise KeyError(name)
+def _lsp() -> Command:
+    from dqx_airflow.cli.suites import lsp
 
+    return lsp
+
+
+def _mcp() -> Command:
+    from dqx_airflow.cli.agents import mcp
+
+    return mcp
+
+
+def _results() -> Command:
+    from dqx_airflow.cli.stores import app
+
+    return app
+
+
+def _incidents() -> Command:
+    from dqx_airflow.cli.incidents import incidents
+
+    return incidents
+
+
+def _accept() -> Command:
+    from dqx_airflow.cli.incidents import accept
+
+    return accept
+
+
+def _waive() -> Command:
+    from dqx_airflow.cli.incidents import waive
+
+    return waive
+
+
+def _waivers() -> Command:
+    from dqx_airflow.cli.incidents import waivers
+
+    return waivers
+
+
+def _quarantine() -> Command:
+    from dqx_airflow.cli.quarantines import app
+
+    return app
+
+
+def _alerts() -> Command:
+    from dqx_airflow.cli.labels import alerts
+
+    return alerts
+
+
+def _label() -> Command:
+    from dqx_airflow.cli.labels import label
+
+    return label
+
+
+def _backtest() -> Command:
+    from dqx_airflow.cli.backtest import backtest
+
+    return backtest
+
+
+def _suggest() -> Command:
+    from dqx_airflow.cli.drafts import suggest
+
+    return suggest
+
+
+def _tune() -> Command:
+    from dqx_airflow.cli.proposals import tune
+
+    return tune
+
+
+def _review() -> Command:
+    from dqx_airflow.cli.proposals import review
+
+    return review
+
+
+def _promote() -> Command:
+    from dqx_airflow.cli.proposals import promote
+
+    return promote
+
+
+def _shadow() -> Command:
+    from dqx_airflow.cli.backtest import shadow
+
+    return shadow
+
+
+def _history() -> Command:
+    from dqx_airflow.cli.proposals import history
+
+    return history
+
+
+def _rollback() -> Command:
+    from dqx_airflow.cli.proposals import rollback
+
+    return rollback
+
+
+def _adopt() -> Command:
+    from dqx_airflow.cli.stores import adopt
+
+    return adopt
+
+
+def _verify() -> Command:
+    from dqx_airflow.cli.stores import verify
+
+    return verify
+
+
+def _lineage() -> Command:
+    from dqx_airflow.cli.stores import lineage_app
+
+    return lineage_app
+
+
+def _publish() -> Command:
+    from dqx_airflow.cli.publishing import publish
+
+    return publish
+
+
+def _coverage() -> Command:
+    from dqx_airflow.cli.coverage import coverage
+
+    return coverage
+
+
+COMMANDS: Mapping[str, Callable[[], Command]] = {
+    "init": _init,
+    "check": _check,
+    "diff": _diff,
+    "fmt": _fmt,
+    "run": _run,
+    "import": _import,
+    "demo": _demo,
+    "contract": _contract,
+    "package": _package,
+    "explain": _explain,
+    "mutate": _mutate,
+    "shrink": _shrink,
+    "doctor": _doctor,
+    "lsp": _lsp,
+    "mcp": _mcp,
+    "results": _results,
+    "incidents": _incidents,
+    "accept": _accept,
+    "waive": _waive,
+    "waivers": _waivers,
+    "quarantine": _quarantine,
+    "alerts": _alerts,
+    "label": _label,
+    "backtest": _backtest,
+    "suggest": _suggest,
+    "tune": _tune,
+    "review": _review,
+    "promote": _promote,
+    "shadow": _shadow,
+    "history": _history,
+    "rollback": _rollback,
+    "adopt": _adopt,
+    "verify": _verify,
+    "lineage": _lineage,
+    "publish": _publish,
+    "coverage": _coverage,
+}
+"""The imports of the commands, in the order of the help."""
 
 app = typer.Typer(
     name="dql",
-    cls=group_of(COMMANDS, command_of, CommandGroup),
+    cls=group_of(COMMANDS, CommandGroup),
     help="Data quality gates: check and run suites, inspect results, run the demo.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

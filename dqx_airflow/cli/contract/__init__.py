@@ -2,95 +2,118 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import typer
 
 from dqx_airflow.cli.command import TYPED_VARIABLES, Command, group_of
 
-COMMANDS = (
-    "lint",
-    "to-suite",
-    "coverage",
-    "test",
-    "publish",
-    "impact",
-    "diff",
-    "registry",
-    "consumers",
-    "evolve",
-    "export",
-    "init",
-    "codeowners",
-    "rfc",
-)
-"""The commands in the order of the help."""
+
+def _lint() -> Command:
+    from dqx_airflow.cli.contract.documents import lint
+
+    return lint
 
 
-def command_of(name: str) -> Command:
-    """The function of a command, or the application with its subcommands."""
-    match name:
-        case "lint":
-            from dqx_airflow.cli.contract.documents import lint
+def _to_suite() -> Command:
+    from dqx_airflow.cli.contract.documents import to_suite
 
-            return lint
-        case "to-suite":
-            from dqx_airflow.cli.contract.documents import to_suite
+    return to_suite
 
-            return to_suite
-        case "coverage":
-            from dqx_airflow.cli.contract.documents import coverage
 
-            return coverage
-        case "test":
-            from dqx_airflow.cli.contract.documents import against_data
+def _coverage() -> Command:
+    from dqx_airflow.cli.contract.documents import coverage
 
-            return against_data
-        case "publish":
-            from dqx_airflow.cli.contract.registry import publish_to_table
+    return coverage
 
-            return publish_to_table
-        case "impact":
-            from dqx_airflow.cli.contract.diff import impact
 
-            return impact
-        case "diff":
-            from dqx_airflow.cli.contract.diff import diff
+def _test() -> Command:
+    from dqx_airflow.cli.contract.documents import against_data
 
-            return diff
-        case "registry":
-            from dqx_airflow.cli.contract.registry import app
+    return against_data
 
-            return app
-        case "consumers":
-            from dqx_airflow.cli.contract.registry import consumers
 
-            return consumers
-        case "evolve":
-            from dqx_airflow.cli.contract.documents import evolve
+def _publish() -> Command:
+    from dqx_airflow.cli.contract.registry import publish_to_table
 
-            return evolve
-        case "export":
-            from dqx_airflow.cli.contract.documents import export
+    return publish_to_table
 
-            return export
-        case "init":
-            from dqx_airflow.cli.drafts import draft_contract
 
-            return draft_contract
-        case "codeowners":
-            from dqx_airflow.cli.contract.registry import codeowners
+def _impact() -> Command:
+    from dqx_airflow.cli.contract.diff import impact
 
-            return codeowners
-        case "rfc":
-            from dqx_airflow.cli.contract.registry import rfc
+    return impact
 
-            return rfc
-    raise KeyError(name)
 
+def _diff() -> Command:
+    from dqx_airflow.cli.contract.diff import diff
+
+    return diff
+
+
+def _registry() -> Command:
+    from dqx_airflow.cli.contract.registry import app
+
+    return app
+
+
+def _consumers() -> Command:
+    from dqx_airflow.cli.contract.registry import consumers
+
+    return consumers
+
+
+def _evolve() -> Command:
+    from dqx_airflow.cli.contract.documents import evolve
+
+    return evolve
+
+
+def _export() -> Command:
+    from dqx_airflow.cli.contract.documents import export
+
+    return export
+
+
+def _init() -> Command:
+    from dqx_airflow.cli.drafts import draft_contract
+
+    return draft_contract
+
+
+def _codeowners() -> Command:
+    from dqx_airflow.cli.contract.registry import codeowners
+
+    return codeowners
+
+
+def _rfc() -> Command:
+    from dqx_airflow.cli.contract.registry import rfc
+
+    return rfc
+
+
+COMMANDS: Mapping[str, Callable[[], Command]] = {
+    "lint": _lint,
+    "to-suite": _to_suite,
+    "coverage": _coverage,
+    "test": _test,
+    "publish": _publish,
+    "impact": _impact,
+    "diff": _diff,
+    "registry": _registry,
+    "consumers": _consumers,
+    "evolve": _evolve,
+    "export": _export,
+    "init": _init,
+    "codeowners": _codeowners,
+    "rfc": _rfc,
+}
+"""The imports of the commands, in the order of the help."""
 
 app = typer.Typer(
-    cls=group_of(COMMANDS, command_of),
+    cls=group_of(COMMANDS),
     help="Data contracts: check them, compare their versions, publish them, enforce them.",
     no_args_is_help=True,
 )
