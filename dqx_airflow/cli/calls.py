@@ -174,26 +174,54 @@ class _CallReader:
 
     def read(self) -> RunCall:
         options = self.options
-        suites, missing = command.suite_files(options.paths)
+        suites = self._suite_files()
+        self.settings = settings = self._settings(suites)
+        self.unsupported = options.unsupported or settings.defaults.unsupported
+        dates, date_from = self._data_dates(settings)
+        template = self._template(dates[0], date_from)
+        given = self._given_datasets()
+        datasets = settings.with_given(given)
+        if not settings.defaults.trust_log:
+            datasets = {name: replace(ref, trust_log=False) for name, ref in datasets.items()}
+        self._report_shadow_of_several(suites)
+        requests: list[GateRequest] = []
+        for suite in suites:
+            requests += self._requests(suite, template, dates, datasets)
+        self._report_same_names(requests)
+        if options.selection is not None:
+            self._report_selection(options.selection, is_empty=not requests)
+        if suites and not requests:
+            self._report_libraries()
+        if len(dates) > 1:
+            self._warn_of_same_rows(requests)
+        if not self.problems.errors:
+            self._warn_of_unused(given)
+        return RunCall(
+            requests=tuple(requests),
+            settings=settings,
+            output=options.output or settings.defaults.output,
+            diagnostics=tuple(self.problems.diagnostics),
+            sources=self.problems.sources,
+            files=frozenset(self.files),
+        )
+
+    def _suite_files(self) -> list[Path]:
+        """The files of suites and contracts at the paths of the call."""
+        suites, missing = command.suite_files(self.options.paths)
         self.files.update(suites, missing, (suite.parent / FILE_NAME for suite in suites))
         for path in missing:
-            self.problems.wrong(
-                "PATH", str(path), "no .dql file found at this path", command.what_to_give(path)
-            )
-        settings = self._settings(suites)
-        if (address := options.engine or options.connection) is not None:
-            settings = self._with_connection(settings, address)
-        dates, date_from = self._data_dates(settings)
-        on = dates[0]
+            hint = command.what_to_give(path)
+            self.problems.wrong("PATH", str(path), "no .dql file found at this path", hint)
+        return list(suites)
+
+    def _template(self, on: date, date_from: str) -> GateRequest:
+        """A request for a date with the options of the call, without a suite and datasets."""
+        options = self.options
         skipped = tuple(self._date("--skip-date", text) for text in options.skip_date or ())
-        typed = options.datasets or ()
-        given, problems = datasets_of_arguments(typed)
-        self.problems.add(problems, {"--dataset": "\n".join(typed)})
-        for problem in problems:
-            self.unsound.add(typed[problem.span.line - 1].partition("=")[0])
-        results = options.results or settings.results
-        template = GateRequest(
-            run_key=values.RunKey("", on, f"command line {datetime.now(timezone.utc).isoformat()}"),
+        results = options.results or self.settings.results
+        started = datetime.now(timezone.utc).isoformat()
+        return GateRequest(
+            run_key=values.RunKey("", on, f"command line {started}"),
             attempt=values.Attempt(1, ""),
             suite=SourceFile("", ""),
             datasets=(),
@@ -202,68 +230,67 @@ class _CallReader:
             # Without stored results, all requested rows are displayed.
             sample_rows=DEFAULT_SAMPLE_ROWS if results else SHOWN_ROWS,
             date_from=date_from,
-            **{**settings.defaults.keywords, **options.run_options, "skip_dates": skipped},
+            **{**self.settings.defaults.keywords, **options.run_options, "skip_dates": skipped},
         )
-        self.settings = settings
-        datasets = settings.with_given(given)
-        if not settings.defaults.trust_log:
-            datasets = {name: replace(ref, trust_log=False) for name, ref in datasets.items()}
-        self.unsupported = options.unsupported or settings.defaults.unsupported
-        if options.shadow is not None and len(suites) != 1:
+
+    def _given_datasets(self) -> Mapping[str, DatasetRef]:
+        """The valid datasets of `--dataset`, by name."""
+        typed = self.options.datasets or ()
+        given, problems = datasets_of_arguments(typed)
+        self.problems.add(problems, {"--dataset": "\n".join(typed)})
+        for problem in problems:
+            self.unsound.add(typed[problem.span.line - 1].partition("=")[0])
+        return given
+
+    def _report_shadow_of_several(self, suites: Sequence[Path]) -> None:
+        shadow = self.options.shadow
+        if shadow is not None and len(suites) != 1:
             message = f"a shadow belongs to one suite, but there are {len(suites)}"
-            self.problems.wrong(
-                "--shadow", str(options.shadow), message, "give the path of one suite"
-            )
-        requests = tuple(
-            request
-            for suite in suites
-            for request in self._requests(suite, template, dates, datasets)
-        )
-        self._report_same_names(requests)
-        if options.selection is not None:
-            self._report_selection(options.selection, is_empty=not requests)
-        if suites and not requests and not self.problems.errors:
-            message = "no suite to run: these are library files"
-            self.problems.wrong("PATH", " ".join(map(str, options.paths)), message)
-        has_dates = any(ref.date_column for request in requests for ref in request.datasets)
-        if requests and len(dates) > 1 and not has_dates:
-            message = "no dataset has a date_column, so all dates would be judged on the same rows"
-            self.problems.warn("--date", options.date or "", message)
+            self.problems.wrong("--shadow", str(shadow), message, "give the path of one suite")
+
+    def _report_libraries(self) -> None:
+        """Reports that no file has a suite, unless errors explain why there is no request."""
         if not self.problems.errors:
-            self._warn_of_unused(given)
-        return RunCall(
-            requests,
-            settings,
-            options.output or settings.defaults.output,
-            tuple(self.problems.diagnostics),
-            self.problems.sources,
-            frozenset(self.files),
-        )
+            paths = " ".join(map(str, self.options.paths))
+            self.problems.wrong("PATH", paths, "no suite to run: these are library files")
+
+    def _warn_of_same_rows(self, requests: Sequence[GateRequest]) -> None:
+        """Warns if several dates would be judged on the same rows."""
+        has_dates = any(ref.date_column for request in requests for ref in request.datasets)
+        if requests and not has_dates:
+            message = "no dataset has a date_column, so all dates would be judged on the same rows"
+            self.problems.warn("--date", self.options.date or "", message)
 
     def _settings(self, suites: Iterable[Path]) -> Settings:
-        """The settings of the `dqx.toml` that applies: as given, or else the nearest one."""
-        path = self.options.config
-        if path is None:
-            locations = {
-                dqx_toml.find_settings(suite.parent) or dqx_toml.find_settings(Path())
-                for suite in suites
-            }
-            if len(locations) > 1:
-                names = " and ".join(sorted(str(location or "none") for location in locations))
-                message = f"these suites have different {FILE_NAME} files: {names}"
-                hint = "run them one by one, or choose one with --config"
-                self.problems.wrong("PATH", " ".join(map(str, self.options.paths)), message, hint)
-            path = next(iter(locations)) if len(locations) == 1 else None
-        if path is None:
-            return Settings()
-        self.files.add(path)
-        name = command.from_here(path)
-        settings = dqx_toml.read_settings(path, name)
-        self.problems.add(settings.problems, {name: settings.text} if settings.text else {})
-        self.unsound |= settings.unsound
-        return settings
+        """The settings of the `dqx.toml` that applies, as given, or else the nearest one; with the
+        connection of the call."""
+        path = self.options.config or self._nearest_settings(suites)
+        settings = Settings()
+        if path is not None:
+            self.files.add(path)
+            name = command.from_here(path)
+            settings = dqx_toml.read_settings(path, name)
+            self.problems.add(settings.problems, {name: settings.text} if settings.text else {})
+            self.unsound |= settings.unsound
+        address = self.options.engine or self.options.connection
+        return settings if address is None else self._with_connection(settings, address)
+
+    def _nearest_settings(self, suites: Iterable[Path]) -> Path | None:
+        """The nearest `dqx.toml` above all suites; None if there is none, or if they differ."""
+        locations = {
+            dqx_toml.find_settings(suite.parent) or dqx_toml.find_settings(Path())
+            for suite in suites
+        }
+        if len(locations) > 1:
+            names = " and ".join(sorted(str(location or "none") for location in locations))
+            message = f"these suites have different {FILE_NAME} files: {names}"
+            hint = "run them one by one, or choose one with --config"
+            self.problems.wrong("PATH", " ".join(map(str, self.options.paths)), message, hint)
+            return None
+        return locations.pop() if locations else None
 
     def _with_connection(self, settings: Settings, address: str) -> Settings:
+        """The settings with the connection of the call instead of their own."""
         try:
             return replace(settings, connection=connection_of(address))
         except RequestError as error:

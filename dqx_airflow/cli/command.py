@@ -439,7 +439,12 @@ def suite_files(paths: Iterable[Path]) -> tuple[list[Path], list[Path]]:
     files: list[Path] = []
     missing = []
     for path in paths:
-        suites = sorted(path.rglob("*.dql")) if path.is_dir() else [path] if path.exists() else []
+        if path.is_dir():
+            suites = sorted(path.rglob("*.dql"))
+        elif path.exists():
+            suites = [path]
+        else:
+            suites = []
         files += suites
         if not suites:
             missing.append(path)
