@@ -26,7 +26,7 @@ from dqx_airflow.dql.syntax.grammar import (
     is_line_start,
     unquoted,
 )
-from dqx_airflow.dql.syntax.parser import expected_terminals, skip_to_next_statement
+from dqx_airflow.dql.syntax.recovery import expected_terminals, skip_to_next_statement
 from dqx_airflow.dql.syntax.source_file import LARGEST_FILE
 from dqx_airflow.metrics.row_functions import QUANTIFIERS
 

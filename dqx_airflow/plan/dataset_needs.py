@@ -8,7 +8,7 @@ from dataclasses import replace
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.assertions import datasets_of
-from dqx_airflow.dql.checks.suite import check_downgrades
+from dqx_airflow.dql.checks.profile_rules import check_downgrades
 from dqx_airflow.dql.walk import simple_claims
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import AGES, CHANGES, WINDOWS

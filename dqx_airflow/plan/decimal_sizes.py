@@ -13,10 +13,8 @@ from dqx_airflow.metrics.types import LONGEST_DECIMAL, decimal_size
 
 _Size: TypeAlias = tuple[int, int]
 
-
 _LEAST_WHOLE = 12
 """The number of integer digits that an operand keeps, if its type has them."""
-
 
 _LEAST_SCALE = 6
 

@@ -22,14 +22,11 @@ from dqx_airflow.plan.row_values import RowValue, as_double
 
 _OPERATORS = {"==": "=", "!=": "<>"}
 
-
 _LAST_FRACTION, _LAST_BIGINT = "9007199254740992D", "9223372036854775808D"
 """From the first on, every double is an integer; from the second on, none is a bigint."""
 
-
 _DIGITS_OF_A_DOUBLE = 15
 """A decimal with up to this many digits survives the conversion to a double and back."""
-
 
 _FRACTION = 22
 """The number of decimal places that a double below `_LAST_FRACTION` has room for."""

@@ -32,18 +32,13 @@ from dqx_airflow.plan.decimal_sizes import exact_operands, exact_size, rounded_s
 ColumnTypes: TypeAlias = Callable[[str], str]
 """Returns the type of a column by its name; raises an Objection if there is none."""
 
-
 DURATION = "interval day to second"
-
 
 _TEXT = frozenset({Family.TEXT})
 
-
 _NUMBER = frozenset({Family.NUMBER})
 
-
 _ARRAY = frozenset({Family.ARRAY})
-
 
 _DAY_COUNTS = ("tinyint", "smallint", "int", "bigint")
 

@@ -17,7 +17,7 @@ from itertools import chain, compress, count
 from typing import Any, TypeAlias, TypeVar, cast
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.checks.suite import is_required
+from dqx_airflow.dql.checks.profile_rules import is_required
 from dqx_airflow.dql.walk import parts_of
 from dqx_airflow.dql.watches import claims_named, with_columns
 from dqx_airflow.metrics.derived import USUAL_LIMITS, USUAL_OPERANDS, apply

@@ -17,7 +17,7 @@ from lark import Lark, Token, Tree, UnexpectedToken
 from lark.parsers.lalr_interactive_parser import InteractiveParser
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, nearest
-from dqx_airflow.dql.syntax.parser import expected_terminals, move_lexer, unwind
+from dqx_airflow.dql.syntax.recovery import expected_terminals, move_lexer, unwind
 from dqx_airflow.values import SourceFile, Span
 
 Value: TypeAlias = "str | int | float | bool | tuple[Value, ...] | None"
