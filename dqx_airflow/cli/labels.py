@@ -225,8 +225,7 @@ def label(
         fill in.
     :param author: The author of the label; default: the current user.
     """
-    from dqx_airflow.results.alerts import LabelKind, NewLabel, labels_for
-    from dqx_airflow.results.past_days import contradictions, write_labels
+    from dqx_airflow.results.alerts import LabelKind, NewLabel
 
     stored = arguments.results_of(suite, results)
     kind_options = {
@@ -253,16 +252,34 @@ def label(
         )
     else:
         new_labels = [NewLabel(on.date(), assertion, kinds[0], reason, check, map_index)]
-    name, who = arguments.suite_name(suite), author or getpass.getuser()
-    labels, problems = labels_for(stored, name, new_labels, who, gate=gate)
+    _write_labels(stored, arguments.suite_name(suite), new_labels, author, gate)
+
+
+def _write_labels(
+    stored: StoredResults,
+    suite: str,
+    new_labels: Sequence[NewLabel],
+    author: str | None,
+    gate: str | None,
+) -> None:
+    """Writes labels, and prints how many are new, and which contradict those of other people.
+
+    :raises RequestError: one of them is about no verdict.
+    """
+    from dqx_airflow.results.alerts import labels_for
+    from dqx_airflow.results.past_days import contradictions, write_labels
+
+    labels, problems = labels_for(stored, suite, new_labels, author or getpass.getuser(), gate=gate)
     if problems:
         raise RequestError("no label was set:\n  " + "\n  ".join(problems))
     written = write_labels(stored, labels)
     unchanged = len(labels) - len(written)
     summary = f"{len(written)} labelled"
     typer.echo(f"{summary}, {unchanged} already had the label" if unchanged else summary)
+    if not written:
+        return
     new = {label.id for label in written}
-    opposite = contradictions(stored, {label.gate for label in written}) if written else ()
+    opposite = contradictions(stored, {label.gate for label in written})
     if about := contradictions_text([pair for pair in opposite if pair[0].id in new]):
         typer.echo(about, err=True)
 

@@ -6,7 +6,7 @@ import json
 import math
 import re
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, listed
@@ -159,23 +159,7 @@ def draw_verdict(
     :param root: the results root, for the command that displays the rest.
     """
     is_mild = not verdict.can_block(report.fail_on)
-    unit = " seconds" if is_age(verdict.expression) and verdict.value is not None else ""
-    notes = [("metric value", f"{format_value(verdict.value)}{unit}")]
-    if verdict.multiplier != 1.0:
-        notes.append(("scaled value", scaled_text(verdict)))
-    notes.append(("expected", verdict.expected))
-    if (unscaled := unscaled_limit(verdict)) is not None:
-        notes.append(("limit", unscaled))
-    notes.append(("dataset", ", ".join(verdict.datasets)))
-    notes.append(("date", report.run_key.date.isoformat()))
-    never = ", experimental: it never blocks" if verdict.is_experimental else ""
-    notes.append(("severity", f"{verdict.severity.value}{never}"))
-    if verdict.clause:
-        contract = report.contract
-        of_contract = f" of {contract.id} {contract.version or ''}".rstrip() if contract else ""
-        notes.append(("clause", f"{verdict.clause}{of_contract}"))
-    if verdict.profiles:
-        notes.append(("profiles", ", ".join(verdict.profiles)))
+    notes = [*_value_notes(verdict), *_rule_notes(verdict, report)]
     if verdict.reason:
         notes.append(("reason", verdict.reason))
     if others:
@@ -194,6 +178,31 @@ def draw_verdict(
     diagnostic = Diagnostic(message, verdict.span, notes=tuple(notes), is_mild=is_mild)
     source = "\n" * (verdict.span.line - 1) + verdict.source_line
     return draw([diagnostic], {verdict.span.file: source}, colour=colour)
+
+
+def _value_notes(verdict: Verdict) -> Iterator[tuple[str, str]]:
+    """The compared values of a verdict, each with its title."""
+    unit = " seconds" if is_age(verdict.expression) and verdict.value is not None else ""
+    yield "metric value", f"{format_value(verdict.value)}{unit}"
+    if verdict.multiplier != 1.0:
+        yield "scaled value", scaled_text(verdict)
+    yield "expected", verdict.expected
+    if (unscaled := unscaled_limit(verdict)) is not None:
+        yield "limit", unscaled
+
+
+def _rule_notes(verdict: Verdict, report: GateReport) -> Iterator[tuple[str, str]]:
+    """The data that a verdict is about, and the rule behind it, each with a title."""
+    yield "dataset", ", ".join(verdict.datasets)
+    yield "date", report.run_key.date.isoformat()
+    never = ", experimental: it never blocks" if verdict.is_experimental else ""
+    yield "severity", f"{verdict.severity.value}{never}"
+    if verdict.clause:
+        contract = report.contract
+        of_contract = f" of {contract.id} {contract.version or ''}".rstrip() if contract else ""
+        yield "clause", f"{verdict.clause}{of_contract}"
+    if verdict.profiles:
+        yield "profiles", ", ".join(verdict.profiles)
 
 
 def _rows_shown(
@@ -410,27 +419,20 @@ def found_text(expression: str, expected: str, shown: str, group: str | None = N
     :param group: the group that has the value, if any.
     """
     of_group = f" for {group}" if group else ""
+    column = _COLUMN.fullmatch(expression)
+    if shown == _NO_VALUE and expected == "exists" and column:
+        return f"{column[1]} does not exist{of_group}"
     if shown == _NO_VALUE:
-        is_missing = expected == "exists" and (column := _COLUMN.fullmatch(expression))
-        if is_missing and column:
-            return f"{column[1]} does not exist{of_group}"
         return f"{_claim(expression)} has no value{of_group}, expected {expected}"
-    if (none_of := _NONE_OF.fullmatch(expected)) is not None:
-        groups = f", expected none{none_of[2]}" if none_of[2] else ""
-        each = _EACH_ROW.fullmatch(expression)
-        claim = each[1] if each else expression
-        return f"{_violating(shown, none_of[1], claim)}{of_group}{groups}"
-    if expected == "== 0" and (wrong := _WRONG_ROWS.fullmatch(expression)) is not None:
-        predicate = wrong[1].replace('\\"', '"').replace("\\\\", "\\")
-        return f"{_violating(shown, 'violating rows', predicate)}{of_group}"
+    violations = _violations(expression, expected, shown, of_group)
+    if violations is not None:
+        return violations
     if (share := _SHARE_OF_ROWS.fullmatch(expression)) is not None:
         return f"{shown} of the rows satisfy `{_claim(share[1])}`{of_group}, expected {expected}"
     if expression.startswith("rows of "):
         return f"{shown} of the rows violate `{_claim(expression)}`{of_group}, expected {expected}"
     if expected.startswith("matches {"):
         return f"a share differs by {shown}{of_group}, expected {expected}"
-    if expected.startswith("in ["):
-        return f"{_violating(shown, 'values', expression)}{of_group}"
     if expected.startswith("minimum "):
         bare = expected.removeprefix("minimum ")
         return f"the minimum is {shown}{of_group}, expected {bare}"
@@ -439,9 +441,26 @@ def found_text(expression: str, expected: str, shown: str, group: str | None = N
         return f"{shown} {verb}{of_group}, expected that {expected}"
     if expected.startswith("the claim is true"):
         return f"`{_claim(expression)}` is false{of_group}"
-    column = _COLUMN.fullmatch(expression)
     subject = column[1] if column else _claim(expression) or "the value"
     return f"{subject} is {shown}{of_group}, expected {expected}"
+
+
+def _violations(expression: str, expected: str, shown: str, of_group: str) -> str | None:
+    """The finding behind a number of violations; None if the value is something else.
+
+    :param of_group: the group that has the value, as in ` for "basel"`.
+    """
+    if (none_of := _NONE_OF.fullmatch(expected)) is not None:
+        groups = f", expected none{none_of[2]}" if none_of[2] else ""
+        each = _EACH_ROW.fullmatch(expression)
+        claim = each[1] if each else expression
+        return f"{_violating(shown, none_of[1], claim)}{of_group}{groups}"
+    if expected == "== 0" and (wrong := _WRONG_ROWS.fullmatch(expression)) is not None:
+        predicate = wrong[1].replace('\\"', '"').replace("\\\\", "\\")
+        return f"{_violating(shown, 'violating rows', predicate)}{of_group}"
+    if expected.startswith("in ["):
+        return f"{_violating(shown, 'values', expression)}{of_group}"
+    return None
 
 
 def _violating(shown: str, counted: str, claim: str) -> str:

@@ -16,7 +16,7 @@ for rounding to matter. Every other group, and every one that does not pass, is 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from fractions import Fraction
@@ -492,24 +492,26 @@ def compare_value(
     bounds: tuple[MetricValue, ...],
     voids: str | None,
 ) -> EvaluatedCondition:
-    """:param voids: why metrics have no value, if more is known than that they have none."""
+    """The result of the condition of an assertion for a value.
+
+    :param voids: why metrics have no value, if more is known than that they have none.
+    """
     condition = assertion.condition
     if condition.kind == "is None":
         return _passed(value is None)
-    if condition.kind == "is not None":
-        return _passed(True) if value is not None else _failed(voids or _no_value(assertion.term))
     if value is None:
-        return _failed(f"the metric has no value ({voids or _no_value(assertion.term)})")
+        reason = voids or _no_value(assertion.term)
+        is_expected = condition.kind == "is not None"
+        return _failed(reason if is_expected else f"the metric has no value ({reason})")
+    if condition.kind == "is not None":
+        return _passed(True)
     if None in bounds:
         return _failed("the right-hand side has no value")
     if condition.kind == "fits":
-        column = next(model.requests_of(assertion.term)).arguments[0]
-        differences = tuple(misfits(str(value), str(bounds[0]), column))
-        return _failed(listed(differences, "; ")) if differences else _passed(True)
-    if any(isinstance(bound, str) != isinstance(value, str) for bound in bounds):
-        return EvaluatedCondition(Status.ERROR, "a string or date cannot be compared with a number")
-    if isinstance(value, str) and any(_has_no_order(value, str(bound)) for bound in bounds):
-        return EvaluatedCondition(Status.ERROR, _NOT_A_DATE)
+        return _fitted(assertion, str(value), str(bounds[0]))
+    objection = _objection(value, bounds)
+    if objection is not None:
+        return EvaluatedCondition(Status.ERROR, objection)
     comparisons = [
         _comparison(assertion, op, value, number, bound)
         for number, (op, bound) in enumerate(zip(condition.comparators, bounds, strict=True))
@@ -517,13 +519,30 @@ def compare_value(
     holds = condition.holds(comparison.holds for comparison in comparisons)
     # All comparisons that fail are needed to pass `not between`; of `between`, one is enough.
     telling = [comparison for comparison in comparisons if comparison.holds == holds]
-    decided = next((one for one in telling if one.is_by_tolerance), None)
-    note = None if decided is None else f"the two are {NEARLY_EQUAL}"
+    is_by_tolerance = any(comparison.is_by_tolerance for comparison in telling)
+    note = f"the two are {NEARLY_EQUAL}" if is_by_tolerance else None
     if holds:
         return _passed(True, note)
-    if note is not None or condition.kind == "not between":
+    if is_by_tolerance or condition.kind == "not between":
         return _failed(note)
     return _failed(_in_full(value, telling[0].bound))
+
+
+def _fitted(assertion: model.PlannedAssertion, actual: str, wanted: str) -> EvaluatedCondition:
+    """The result of comparing the type of a column with the wanted one."""
+    column = next(model.requests_of(assertion.term)).arguments[0]
+    differences = tuple(misfits(actual, wanted, column))
+    return _failed(listed(differences, "; ")) if differences else _passed(True)
+
+
+def _objection(value: MetricValue, bounds: Iterable[MetricValue]) -> str | None:
+    """The reason why a value cannot be compared with bounds; None if it can."""
+    for bound in bounds:
+        if isinstance(bound, str) != isinstance(value, str):
+            return "a string or date cannot be compared with a number"
+    if isinstance(value, str) and any(_has_no_order(value, str(bound)) for bound in bounds):
+        return _NOT_A_DATE
+    return None
 
 
 class _BoundComparison(NamedTuple):
@@ -561,6 +580,7 @@ def _in_full(value: MetricValue, bound: MetricValue) -> str | None:
 
 
 def _no_value(term: model.Term) -> str:
+    """The reason why a term has no value."""
     if isinstance(term, model.Measured):
         return term.request.definition.no_value
     if isinstance(term, model.Applied) and term.function in DRIFT:

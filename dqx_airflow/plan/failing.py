@@ -121,38 +121,16 @@ class _FaultFinder:
         is_limit_masked = any(
             reveals_any(bound, plan.masked) for bound in assertion.condition.bounds
         )
+        limit = MASK if is_limit_masked else format_value(excess.limit)
+        times = "" if assertion.multiplier == 1 else f" * {exact_text(assertion.multiplier)}"
+        beyond = f"{times} {excess.op} {limit}"
         for part in _blamed(assertion.term, excess.is_above, is_whole=True):
-            request, schema = part.request, self.schemas.get(part.request.dataset)
-            definition = request.definition
-            if is_about_rows(request) and part.is_above:
-                yield FailingRows(request, "the rows differ", ())
+            if is_about_rows(part.request) and part.is_above:
+                yield FailingRows(part.request, "the rows differ", ())
                 continue
-            behind = definition.raised_by if part.is_above else definition.lowered_by
-            if behind is None or schema is None or request.date not in (None, plan.date):
-                continue
-            types = RowTypes(schema.type_of)
-            rows = behind(arguments_of(request, partial(predicate_sql, types=types), types))
-            reason = behind(arguments_of(request, show)).words
-            condition = rows.condition
-            if rows.compared is not None:
-                if not part.is_whole:
-                    continue  # the share of this metric in the limit is unknown
-                condition = _beyond(rows.compared, request, schema, excess, assertion.multiplier)
-                limit = MASK if is_limit_masked else format_value(excess.limit)
-                times = (
-                    "" if assertion.multiplier == 1 else f" * {exact_text(assertion.multiplier)}"
-                )
-                reason = f"{reason}{times} {excess.op} {limit}"
-            condition = _chosen(request, condition, types)
-            columns = dict.fromkeys(columns_of(request, schema))
-            columns.update(dict.fromkeys(lookup.column for lookup in lookups_of(request)))
-            causes = tuple(
-                cause
-                for argument in request.arguments
-                if isinstance(argument, model.RowPredicate)
-                for cause in causes_of(argument.node, types)
-            )
-            yield FailingRows(request, reason, tuple(columns), condition, rows.repeated, causes)
+            schema = self.schemas.get(part.request.dataset)
+            if schema is not None and part.request.date in (None, plan.date):
+                yield from _rows_behind(part, schema, excess, assertion.multiplier, beyond)
 
     def _void_faults(self, voids: Iterable[model.MetricRequest]) -> Iterator[FailingRows]:
         """The rows because of which metrics have no value."""
@@ -234,6 +212,40 @@ def _blamed(term: model.Term, is_above: bool, *, is_whole: bool) -> Iterator[_Re
             yield from _blamed(first, is_above, is_whole=False)
         case model.Applied(function="*", terms=(first, second)) if _is_positive(first):
             yield from _blamed(second, is_above, is_whole=False)
+
+
+def _rows_behind(
+    part: _RequestPart, schema: Schema, excess: _Excess, multiplier: Exact, beyond: str
+) -> Iterator[FailingRows]:
+    """The rows behind the value of a request; none if no single rows are.
+
+    :param beyond: the factor and the limit in words, for rows that are compared with it.
+    """
+    request = part.request
+    definition = request.definition
+    behind = definition.raised_by if part.is_above else definition.lowered_by
+    if behind is None:
+        return
+    types = RowTypes(schema.type_of)
+    rows = behind(arguments_of(request, partial(predicate_sql, types=types), types))
+    reason = behind(arguments_of(request, show)).words
+    condition = rows.condition
+    if rows.compared is not None:
+        if not part.is_whole:
+            return  # the share of this metric in the limit is unknown
+        condition = _beyond(rows.compared, request, schema, excess, multiplier)
+        reason = f"{reason}{beyond}"
+    columns = dict.fromkeys(columns_of(request, schema))
+    columns.update(dict.fromkeys(lookup.column for lookup in lookups_of(request)))
+    causes = tuple(
+        cause
+        for argument in request.arguments
+        if isinstance(argument, model.RowPredicate)
+        for cause in causes_of(argument.node, types)
+    )
+    yield FailingRows(
+        request, reason, tuple(columns), _chosen(request, condition, types), rows.repeated, causes
+    )
 
 
 def _is_positive(term: model.Term) -> bool:

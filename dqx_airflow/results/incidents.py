@@ -29,7 +29,7 @@ from dqx_airflow.results import schema
 from dqx_airflow.results.query import OF_A_RUN, RunsWanted, StoredResults, is_in, of_dates, opened
 from dqx_airflow.results.report_rows import RunRow, run_from_row
 from dqx_airflow.results.schema import as_utc
-from dqx_airflow.values import MASK, DatasetSnapshot, GateReport, Outcome, Status
+from dqx_airflow.values import MASK, DatasetSnapshot, GateReport, Outcome, Status, Verdict
 from dqx_airflow.values.exact import NUMBERS
 from dqx_airflow.values.request import days_before
 
@@ -533,29 +533,68 @@ def _segments(report: GateReport) -> Iterator[str]:
     known = _rows_by_value(report)
     date_cell = show_group((report.run_key.date.isoformat(),))
     for verdict in report.with_status(Status.FAILED)[:_MOST_ASSERTIONS]:
-        samples: dict[str, list[dict[str, Any]]] = {}
-        for failing in verdict.failing_rows if verdict.groups is None else ():
-            row = json.loads(failing.row)
-            if isinstance(row, dict) and not _SEVERAL.fullmatch(failing.reason):
-                samples.setdefault(failing.dataset, []).append(row)
-        for dataset, rows in samples.items():
+        for dataset, rows in _sampled_rows(verdict).items():
             columns = [*dict.fromkeys(name for row in rows for name in row)][:_MOST_COLUMNS]
-            found = []
+            segments = []
             for column in columns:
-                values = [show_group((row[column],)) for row in rows if column in row]
-                (value, count), *_ = Counter(values).most_common(1)
-                held = known.get((dataset, column), {})
-                own, total = held.get(value, 0), sum(held.values())
-                is_usual = total > 0 and count * total <= own * len(rows)
-                is_fault = value == "NULL" and column in verdict.failing_rows[0].reason
-                is_trivial = value == date_cell or is_fault or column in rows_in(report.slice)
-                is_masked = any(MASK in one for one in values)
-                if count >= max(2, len(rows) / 2) and not (is_usual or is_trivial or is_masked):
-                    of_all = f", as {own:,} of all {total:,} rows" if total else ""
-                    found.append((count, f"{column} = {value[:_LONGEST_VALUE]}{of_all}"))
-            found.sort(key=lambda one: -one[0])
+                in_all_rows = known.get((dataset, column), {})
+                segment = _segment_of(column, rows, in_all_rows)
+                if segment is None or segment.value == date_cell or column in rows_in(report.slice):
+                    continue
+                is_fault = segment.value == "NULL" and column in verdict.failing_rows[0].reason
+                if not is_fault:
+                    segments.append(segment)
+            segments.sort(key=lambda segment: -segment.rows)
             head = f"{verdict.name}: of the {len(rows)} stored failing rows"
-            yield from (f"{head} {count} have {words}" for count, words in found[:_MOST_SEGMENTS])
+            for segment in segments[:_MOST_SEGMENTS]:
+                yield f"{head} {segment.rows} have {segment.words}"
+
+
+@dataclass(frozen=True, slots=True)
+class _Segment:
+    """A value of a column that many failing `rows` share. `total` rows were counted by the column,
+    `usual` of them with this value; 0 if they were not counted."""
+
+    column: str
+    value: str
+    rows: int
+    usual: int
+    total: int
+
+    @property
+    def words(self) -> str:
+        of_all = f", as {self.usual:,} of all {self.total:,} rows" if self.total else ""
+        return f"{self.column} = {self.value[:_LONGEST_VALUE]}{of_all}"
+
+
+def _segment_of(
+    column: str, rows: Sequence[dict[str, Any]], in_all_rows: Mapping[str, int]
+) -> _Segment | None:
+    """The value of a column that half of the failing rows share, more than of all rows; None if
+    there is none, or if values are masked.
+
+    :param in_all_rows: the number of all rows with each value; empty if they were not counted.
+    """
+    values = [show_group((row[column],)) for row in rows if column in row]
+    (value, count), *_ = Counter(values).most_common(1)
+    if count < max(2, len(rows) / 2) or any(MASK in one for one in values):
+        return None
+    usual = in_all_rows.get(value, 0)
+    total = sum(in_all_rows.values())
+    is_usual = total > 0 and count * total <= usual * len(rows)
+    return None if is_usual else _Segment(column, value, count, usual, total)
+
+
+def _sampled_rows(verdict: Verdict) -> dict[str, list[dict[str, Any]]]:
+    """The stored failing rows of a verdict, by dataset; none of a verdict on groups."""
+    samples: dict[str, list[dict[str, Any]]] = {}
+    if verdict.groups is not None:
+        return samples
+    for failing in verdict.failing_rows:
+        row = json.loads(failing.row)
+        if isinstance(row, dict) and not _SEVERAL.fullmatch(failing.reason):
+            samples.setdefault(failing.dataset, []).append(row)
+    return samples
 
 
 def _rows_by_value(report: GateReport) -> dict[tuple[str, str], dict[str, int]]:

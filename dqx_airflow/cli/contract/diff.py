@@ -135,33 +135,43 @@ def _print_release(release: ReleasedContracts, format: DiffFormat, *, is_alone: 
     :param is_alone: there is one diff, which is displayed even without changes.
     """
     diffs = [diff for diff in release.diffs if diff.changes or is_alone]
-    lines = [remark.message for remark in release.remarks]
-    if not is_alone:
-        total = len(release.diffs) + sum("pin" not in remark.facts for remark in release.remarks)
-        lines += [f"{count_text(total, 'contract')} compared, {len(diffs) or 'none'} changed"]
-    notes = [note for diff in diffs for note in _annotations(diff)]
-    for remark in release.remarks:
-        if remark.facts["status"] != "new":
-            span = _in_file(remark.contract.span)
-            notes += [Diagnostic(remark.message, span, is_mild=not remark.falls_short)]
     match format:
         case "text":
             for number, diff in enumerate(diffs):
                 if number:
                     typer.echo("")
                 _print_text(diff)
-            for line in lines:
+            for line in _release_lines(release, len(diffs), is_alone=is_alone):
                 typer.echo(printable(line))
         case "json":
-            plain = [contract_diff_object(diff) for diff in release.diffs]
+            objects = [contract_diff_object(diff) for diff in release.diffs]
             facts = (remark.facts for remark in release.remarks)
-            typer.echo(json_text(plain[0] if is_alone else [*plain, *facts]))
+            typer.echo(json_text(objects[0] if is_alone else [*objects, *facts]))
         case "markdown":
+            lines = _release_lines(release, len(diffs), is_alone=is_alone)
             items = (f"- {markdown_cell(line)}" for line in lines)
             typer.echo("\n\n".join([*map(_markdown, diffs), *items]))
         case "github" | "sarif":
+            notes = [note for diff in diffs for note in _annotations(diff)]
+            notes += _notes_on_remarks(release)
             if text := FOR_MACHINES[format](notes):
                 typer.echo(text)
+
+
+def _release_lines(release: ReleasedContracts, changed: int, *, is_alone: bool) -> list[str]:
+    """The remarks about contracts, and the number of compared and changed ones."""
+    lines = [remark.message for remark in release.remarks]
+    if not is_alone:
+        total = len(release.diffs) + sum("pin" not in remark.facts for remark in release.remarks)
+        lines.append(f"{count_text(total, 'contract')} compared, {changed or 'none'} changed")
+    return lines
+
+
+def _notes_on_remarks(release: ReleasedContracts) -> Iterator[Diagnostic]:
+    for remark in release.remarks:
+        if remark.facts["status"] != "new":
+            span = _in_file(remark.contract.span)
+            yield Diagnostic(remark.message, span, is_mild=not remark.falls_short)
 
 
 def headline(diff: Diff) -> str:

@@ -63,7 +63,6 @@ def lint(
     :param registry: The published contracts, for the ports of data products.
     """
     from dqx_airflow.contracts.enforcement.lint import RULES, unknown_rules
-    from dqx_airflow.contracts.enforcement.lint import lint as lint_contract
 
     if rules:
         for rule in RULES:
@@ -85,20 +84,13 @@ def lint(
         hint = command.what_to_give(path, command.CONTRACT_ENDINGS)
         typer.echo(f"error: no contract found at {path}\n  help: {hint}", err=True)
     found = Findings()
-    products, contracts = [], []
+    products: list[DataProduct] = []
+    contracts: list[Contract] = []
     for file in files:
         if product := product_at(file):
             products.append(product)
-            continue
-        result = read_place(file)
-        if isinstance(result, str):
-            found.add([Diagnostic(result, Span(str(file), 1, 1, 1, 2), "E010")], {})
-            continue
-        found.add(result.diagnostics, result.sources)
-        if result.contract is not None:
-            contracts.append(result.contract)
-        if result.contract is not None and not result.errors:
-            found.add(lint_contract(result.contract, ignored=ignored), {})
+        elif contract := _linted(file, ignored, found):
+            contracts.append(contract)
     if products:
         _add_products(found, products, contracts, registry)
     is_text = found.print(format)
@@ -111,6 +103,23 @@ def lint(
         typer.echo(summary, err=not sys.stdout.isatty() and not is_text)
     if errors or (strict and found.diagnostics):
         raise typer.Exit(command.EXIT_WRONG)
+
+
+def _linted(file: Path, ignored: frozenset[str], found: Findings) -> Contract | None:
+    """The contract in a file, as far as it can be read.
+
+    :param found: collects its errors, and what rules find if it has none.
+    """
+    from dqx_airflow.contracts.enforcement.lint import lint as lint_contract
+
+    result = read_place(file)
+    if isinstance(result, str):
+        found.add([Diagnostic(result, Span(str(file), 1, 1, 1, 2), "E010")], {})
+        return None
+    found.add(result.diagnostics, result.sources)
+    if result.contract is not None and not result.errors:
+        found.add(lint_contract(result.contract, ignored=ignored), {})
+    return result.contract
 
 
 def _add_products(

@@ -415,10 +415,16 @@ def _fitted(value: Any, spark_type: str, row: int, column: str) -> Any:
 
 
 def _checked(value: Any, spark_type: str) -> Any:
+    """The value as a column of the type holds it.
+
+    :raises ValueError: it does not fit.
+    """
     name = spark_type.split("(", 1)[0].split("<", 1)[0]
     if value is None:
         return None
     _demand(value, name == "boolean" or not isinstance(value, bool))
+    if name in ("array", "map", "struct"):
+        return _checked_parts(value, name, spark_type)
     if name in WHOLE_SIZES:
         return _demand(value, isinstance(value, int) and has_bits_for(value, name))
     match name:
@@ -438,6 +444,13 @@ def _checked(value: Any, spark_type: str) -> Any:
             return timestamp.replace(tzinfo=zone).astimezone(timezone.utc)
         case "timestamp_ntz":
             return _demand(value, isinstance(value, datetime) and value.tzinfo is None)
+        case _:
+            return _demand(value, isinstance(value, _CLASSES[name]))
+
+
+def _checked_parts(value: Any, name: str, spark_type: str) -> Any:
+    """The value as a column of arrays, maps or structs holds it."""
+    match name:
         case "array":
             (inner,) = parts_of(spark_type)
             return tuple(_checked(item, inner) for item in value)
@@ -447,11 +460,9 @@ def _checked(value: Any, spark_type: str) -> Any:
                 (_checked(k, key_type), _checked(v, value_type)) for k, v in dict(value).items()
             ]
             return tuple(sorted(pairs, key=lambda pair: spark_values.order_key(pair[0])))
-        case "struct":
+        case _:
             types = fields_of(spark_type)
             return {field: _checked(value.get(field), inner) for field, inner in types.items()}
-        case _:
-            return _demand(value, isinstance(value, _CLASSES[name]))
 
 
 def _held_decimal(value: Any, precision: int, scale: int) -> Decimal:
