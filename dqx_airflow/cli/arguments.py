@@ -57,6 +57,8 @@ ConfigOption: TypeAlias = Annotated[
     Path | None,
     typer.Option("--config", help="The dqx.toml to use; default: the nearest one above the file."),
 ]
+FileFormat: TypeAlias = Literal["delta", "parquet", "csv", "json"]
+"""The formats of files that commands read without a dataset."""
 OutputFileOption: TypeAlias = Annotated[
     Path | None,
     typer.Option("--output-file", help="Write the output to this file instead of stdout."),

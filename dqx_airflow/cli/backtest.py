@@ -1,6 +1,4 @@
-"""`dql backtest` and `dql shadow`: the verdicts of past days with other thresholds, and the alarms
-of a gate beside the alarms of its shadow.
-"""
+"""`dql backtest`: the verdicts of past days with other thresholds."""
 
 from __future__ import annotations
 
@@ -18,9 +16,9 @@ import typer
 from rich.text import Text
 
 from dqx_airflow.cli import arguments
-from dqx_airflow.cli.command import TableFormatOption, of_spark, print_or_write
+from dqx_airflow.cli.command import of_spark, print_or_write
 from dqx_airflow.cli.json_objects import compared_assertion_object
-from dqx_airflow.cli.reports import console_for, print_table, printable, table_of
+from dqx_airflow.cli.reports import console_for, printable, table_of
 from dqx_airflow.diagnostics import renderers
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.templates import filled
@@ -31,14 +29,9 @@ from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan.measurements import Measurements, measurements_of
 from dqx_airflow.plan.model import Plan
 from dqx_airflow.plan.predicates import lookups_of
-from dqx_airflow.results.past_days import PastDay, ShadowDay, past_days, runs_of_suite, shadow_days
+from dqx_airflow.results.past_days import PastDay, past_days, runs_of_suite
 from dqx_airflow.tuning.backtest import Backtest
-from dqx_airflow.tuning.comparison import (
-    BacktestComparison,
-    ShadowedAssertion,
-    compare_alarms,
-    compare_judged,
-)
+from dqx_airflow.tuning.comparison import BacktestComparison, compare_judged
 from dqx_airflow.tuning.proposals import proposal_from_json
 from dqx_airflow.tuning.protection import HUMAN, judge_values
 from dqx_airflow.tuning.suite_file import refuse
@@ -48,10 +41,8 @@ from dqx_airflow.values import GateRequest, Status, day_of_instance
 if TYPE_CHECKING:
     from dqx_airflow.cli.spark import Spark
 
-
 _MOST_NAMED = 5
 _MOST_REASONS = 3
-
 
 BacktestFormat: TypeAlias = Literal["table", "json", "svg", "html"]
 
@@ -288,83 +279,3 @@ def _of_one_dataset(plan: Plan) -> Plan:
         if request.definition.scan not in several and not lookups_of(request)
     )
     return replace(plan, requests=requests, lookups=())
-
-
-def shadow(
-    suite: arguments.SuiteArgument,
-    *,
-    since: arguments.SinceOption = None,
-    until: arguments.UntilOption = None,
-    name: str | None = None,
-    gate: arguments.GateOption = None,
-    results: arguments.ResultsOption = None,
-    output: TableFormatOption = "table",
-) -> None:
-    """Compare the alarms of a suite with those of the shadow that ran beside it.
-
-    By default, the last 30 days.
-
-    :param name: The shadow, if there were several; default: the last one.
-    """
-    first, last = arguments.first_and_last(since, until, default=30)
-    wanted = runs_of_suite(arguments.suite_name(suite), first, last, gate)
-    observed = shadow_days(arguments.results_of(suite, results), wanted)
-    names = list(dict.fromkeys(day.shadow for day in observed))
-    if not names:
-        raise RequestError(
-            f"no shadow ran beside the suite from {first} to {last}",
-            "run `dql run SUITE --shadow PROPOSED --results PATH`, or give the operator "
-            "shadow=PROPOSED",
-        )
-    chosen = name or observed[-1].shadow
-    if chosen not in names:
-        raise RequestError(f"no shadow '{chosen}' ran", f"shadows were: {', '.join(names)}")
-    days = [day for day in observed if day.shadow == chosen]
-    compared = compare_alarms([day for day in days if day.problem is None])
-    if output == "json":
-        typer.echo(renderers.json_text(_shadow_fields(chosen, days, compared)))
-        return
-    _print_shadow(chosen, days, compared)
-    if len(names) > 1:
-        typer.echo(
-            f"other shadows: {', '.join(other for other in names if other != chosen)} (--name)"
-        )
-
-
-def _shadow_fields(
-    name: str, days: Sequence[ShadowDay], compared: Sequence[ShadowedAssertion]
-) -> dict[str, object]:
-    return {
-        "shadow": name,
-        "days": [_instance_of_day(day) for day in days if day.problem is None],
-        "not_judged": {_instance_of_day(day): day.problem for day in days if day.problem},
-        "assertions": [asdict(assertion) for assertion in compared],
-    }
-
-
-def _instance_of_day(day: ShadowDay) -> str:
-    return day_of_instance(day.date, day.map_index)
-
-
-def _print_shadow(
-    name: str, days: Sequence[ShadowDay], compared: Sequence[ShadowedAssertion]
-) -> None:
-    rows = []
-    for assertion in compared:
-        only_one = [f"gate {on}" for on in assertion.only_own] + [
-            f"shadow {on}" for on in assertion.only_shadow
-        ]
-        numbers = (_both(assertion, field) for field in ("days", "alarms", "false", "missed"))
-        rows.append((assertion.name, *numbers, listed(only_one, most=_MOST_NAMED)))
-    if compared:
-        columns = ("assertion", "days", "alarms", "false", "missed", "alarms of one alone")
-        print_table(columns, rows)
-    judged = list(dict.fromkeys(day.date for day in days if day.problem is None))
-    fields = {"name": name, "days": days, "judged": judged, "compared": compared}
-    text = filled(__package__, "shadow.txt", **fields, instance=_instance_of_day)
-    typer.echo(printable(text, keep="\n"), nl=False)
-
-
-def _both(assertion: ShadowedAssertion, field: str) -> str:
-    own, other = (getattr(side, field) for side in (assertion.own, assertion.shadow))
-    return str(own) if own == other else f"{own} -> {other}"

@@ -14,7 +14,7 @@ import typer
 
 from dqx_airflow.cli.command import RootOption, TextFormatOption, json_if, print_list
 from dqx_airflow.cli.json_objects import incident_object
-from dqx_airflow.cli.stores import results_under
+from dqx_airflow.cli.results import results_under
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import MOST_DAYS
 

@@ -13,7 +13,7 @@ from dqx_airflow.engine.session.launch import collect_rarely, leave, open_closed
 
 
 def _init() -> Command:
-    from dqx_airflow.cli.drafts import init
+    from dqx_airflow.cli.init import init
 
     return init
 
@@ -43,7 +43,7 @@ def _run() -> Command:
 
 
 def _import() -> Command:
-    from dqx_airflow.cli.drafts import import_rules
+    from dqx_airflow.cli.import_rules import import_rules
 
     return import_rules
 
@@ -103,7 +103,7 @@ def _mcp() -> Command:
 
 
 def _results() -> Command:
-    from dqx_airflow.cli.stores import app
+    from dqx_airflow.cli.results import app
 
     return app
 
@@ -157,61 +157,61 @@ def _backtest() -> Command:
 
 
 def _suggest() -> Command:
-    from dqx_airflow.cli.drafts import suggest
+    from dqx_airflow.cli.suggest import suggest
 
     return suggest
 
 
 def _tune() -> Command:
-    from dqx_airflow.cli.proposals import tune
+    from dqx_airflow.cli.tune import tune
 
     return tune
 
 
 def _review() -> Command:
-    from dqx_airflow.cli.proposals import review
+    from dqx_airflow.cli.review import review
 
     return review
 
 
 def _promote() -> Command:
-    from dqx_airflow.cli.proposals import promote
+    from dqx_airflow.cli.shadow import promote
 
     return promote
 
 
 def _shadow() -> Command:
-    from dqx_airflow.cli.backtest import shadow
+    from dqx_airflow.cli.shadow import shadow
 
     return shadow
 
 
 def _history() -> Command:
-    from dqx_airflow.cli.proposals import history
+    from dqx_airflow.cli.history import history
 
     return history
 
 
 def _rollback() -> Command:
-    from dqx_airflow.cli.proposals import rollback
+    from dqx_airflow.cli.rollback import rollback
 
     return rollback
 
 
 def _adopt() -> Command:
-    from dqx_airflow.cli.stores import adopt
+    from dqx_airflow.cli.promoted_tables import adopt
 
     return adopt
 
 
 def _verify() -> Command:
-    from dqx_airflow.cli.stores import verify
+    from dqx_airflow.cli.promoted_tables import verify
 
     return verify
 
 
 def _lineage() -> Command:
-    from dqx_airflow.cli.stores import lineage_app
+    from dqx_airflow.cli.lineage import lineage_app
 
     return lineage_app
 

@@ -11,7 +11,7 @@ import typer
 
 from dqx_airflow.cli.arguments import results_of
 from dqx_airflow.cli.command import EXIT_FAILED, ROOT_VARIABLES
-from dqx_airflow.cli.stores import find_run
+from dqx_airflow.cli.results import find_run
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import DqxError, RequestError, first_line
 from dqx_airflow.limits import LARGEST_ID

@@ -17,7 +17,7 @@ from dqx_airflow.cli import command
 from dqx_airflow.cli.arguments import Options, with_shared_options
 from dqx_airflow.cli.command import EXIT_FAILED, EXIT_WRONG, Commands, TextFormatOption
 from dqx_airflow.cli.incidents import results_at
-from dqx_airflow.cli.stores import days_in
+from dqx_airflow.cli.results import days_in
 from dqx_airflow.datasets.dqx_toml import Output
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import RequestError

@@ -26,7 +26,7 @@ from dqx_airflow.cli import arguments
 from dqx_airflow.cli.command import print_or_write, template
 from dqx_airflow.cli.mutation import MOST_ROWS, as_read, request_of
 from dqx_airflow.cli.reports import printable
-from dqx_airflow.cli.stores import find_run
+from dqx_airflow.cli.results import find_run
 from dqx_airflow.contracts.dialects.rule_names import slug
 from dqx_airflow.diagnostics.verdicts import finding
 from dqx_airflow.dql.check import Checked

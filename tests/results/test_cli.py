@@ -319,7 +319,7 @@ def test_in_a_pipe_nothing_is_cut_whatever_the_width(tmp_path: Path) -> None:
 
 def on_a_terminal(columns: int, *arguments: str) -> str:
     ours, theirs = pty.openpty()
-    code = "from dqx_airflow.cli.stores import app; app()"
+    code = "from dqx_airflow.cli.results import app; app()"
     variables = {k: v for k, v in os.environ.items() if k not in {"NO_COLOR", "FORCE_COLOR"}}
     subprocess.run(
         [sys.executable, "-c", code, *arguments],
@@ -348,7 +348,7 @@ def test_on_a_narrow_terminal_names_are_folded_and_ids_are_whole(root: str) -> N
 
 def test_importing_the_verbs_imports_nothing_heavy() -> None:
     code = (
-        "import sys, dqx_airflow.cli.stores\n"
+        "import sys, dqx_airflow.cli.results\n"
         "print({'deltalake', 'pyarrow', 'cattrs', 'numpy', 'dqx_airflow.values'}"
         " & set(sys.modules))"
     )

@@ -77,7 +77,7 @@ def _export() -> Command:
 
 
 def _init() -> Command:
-    from dqx_airflow.cli.drafts import draft_contract
+    from dqx_airflow.cli.contract.draft import draft_contract
 
     return draft_contract
 

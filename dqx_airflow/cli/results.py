@@ -1,15 +1,10 @@
-"""Commands on stored results of gates: `dql results`, `dql lineage`, `dql adopt` and `dql verify`.
-Expensive imports are deferred to the call of a verb.
-"""
+"""`dql results`: lists, shows and exports stored results of gates, and maintains their store."""
 
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
-import sys
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import astuple
 from datetime import datetime, timedelta
@@ -20,8 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dqx_airflow.cli import command
-from dqx_airflow.errors import RequestError, StoreError, first_line
-from dqx_airflow.limits import LONGEST_TIME_S, MOST_LISTED
+from dqx_airflow.errors import RequestError
+from dqx_airflow.limits import MOST_LISTED
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -30,7 +25,6 @@ if TYPE_CHECKING:
     from dqx_airflow.results.report_rows import RunRow
     from dqx_airflow.results.upkeep import Upkeep
     from dqx_airflow.values import GateReport
-
 
 app = command.Commands(
     help="Inspect the results of gates and maintain their store.", no_args_is_help=True
@@ -250,133 +244,3 @@ def _rows(runs: tuple[RunRow, ...]) -> Iterator[tuple[str | Text, ...]]:
 
 def _timestamp(timestamp: datetime) -> str:
     return f"{timestamp:%Y-%m-%d %H:%M:%S}Z"
-
-
-lineage_app = command.Commands(help="Manage the lineage events of gates.", no_args_is_help=True)
-
-_EACH_S = 5.0
-
-
-@lineage_app.callback()
-def lineage() -> None:
-    """Manage the lineage events of gates."""
-
-
-@lineage_app.command("flush")
-def flush(
-    *,
-    spool: Annotated[Path | None, typer.Option(envvar="DQX_LINEAGE_SPOOL")] = None,
-    root: Annotated[str | None, typer.Option(envvar=command.ROOT_VARIABLES)] = None,
-    timeout: Annotated[
-        float, typer.Option(min=0.1, max=LONGEST_TIME_S, callback=command.finite)
-    ] = 60.0,
-    output: command.TextFormatOption = "text",
-) -> None:
-    """Send the lineage events that gates could not send, with OpenLineage's own configuration.
-
-    Exit code 0 no events are left, 2 an error on the command line, 4 some events are left.
-
-    :param spool: The spool folder.
-    :param root: The results root that contains the spool, if --spool is not given.
-    :param timeout: The maximum duration, in seconds.
-    """
-    from dqx_airflow.lineage import spool as spools
-    from dqx_airflow.values.files import local_path
-
-    if spool is None and (root is None or "://" in local_path(root)):
-        raise RequestError(
-            "no spool given",
-            f"add --spool FOLDER, or --root with a local results store, or set {spools.VARIABLE}",
-        )
-    folder = spool or spools.beside(local_path(root or ""))
-    folder = folder.expanduser()
-    try:
-        waiting = len(spools.kept(folder))
-    except OSError as error:
-        raise StoreError(f"{folder} cannot be read: {error.strerror or error}") from error
-    sent = left = 0
-    if waiting:
-        logging.basicConfig(format="%(name)s: %(message)s", stream=sys.stderr)
-        from dqx_airflow.lineage.emitter import LineageEmitter
-        from dqx_airflow.lineage.transport import TimeBudget
-
-        with LineageEmitter(folder, time_budget=TimeBudget(timeout, _EACH_S)) as emitter:
-            sent, left = emitter.resend()
-    if output == "json":
-        typer.echo(json.dumps({"spool": str(folder), "sent": sent, "left": left}))
-    else:
-        typer.echo(f"{sent} sent, {left} left in {folder}")
-    if left:
-        raise typer.Exit(command.EXIT_INFRASTRUCTURE)
-
-
-def adopt(
-    target: Annotated[str, typer.Argument(metavar="TARGET")],
-    *,
-    gate: str,
-    owner: Annotated[str | None, typer.Option("--from")] = None,
-) -> None:
-    """Let a gate replace what it, or another gate, has promoted into a table until now.
-
-    For example after a change of `time_zone`, `date_column`, `date_format` or `promote_slice`, or
-    of the name of a gate.
-
-    :param target: The path of a Delta table, or its name.
-    :param gate: The gate that may replace the rows.
-    :param owner: The gate that promoted them; default: the same.
-    """
-    from deltalake import DeltaTable
-    from deltalake.exceptions import DeltaError
-
-    from dqx_airflow.datasets.delta_log import transactions
-    from dqx_airflow.datasets.settings import is_table
-    from dqx_airflow.engine.outputs import promoted_slices
-    from dqx_airflow.engine.sources.listing import absolute
-
-    owner, now = owner or gate, str(int(time.time() * 1000))
-    properties = {promoted_slices.adoption(gate, owner): now}
-    ((key, value),) = properties.items()
-    name = target if is_table(target) else f"delta.`{absolute(target)}`"
-    advice = f"run in Spark: ALTER TABLE {name} SET TBLPROPERTIES ('{key}' = '{value}')"
-    if is_table(target):
-        raise RequestError(f"{target} is a table of a catalog, which only Spark can change", advice)
-    try:
-        table = DeltaTable(absolute(target))
-        numbers = promoted_slices.with_claims(transactions(absolute(target), int(table.version())))
-    except (DeltaError, OSError, ValueError) as error:
-        raise RequestError(f"{target}: {first_line(error)}") from error
-    if not promoted_slices.has_promoted(owner, numbers):
-        known = ", ".join(promoted_slices.gates_in(numbers)) or "none by name"
-        raise RequestError(
-            f"gate '{owner}' has promoted nothing to {target}", f"gates there: {known}"
-        )
-    try:
-        table.alter.set_table_properties(properties, raise_if_not_exists=False)
-    except DeltaError as error:
-        raise RequestError(f"{target}: {first_line(error)}", advice) from error
-    typer.echo(f"gate {gate} may replace what gate {owner} has promoted to {target}")
-
-
-def verify(
-    table: Annotated[str, typer.Argument(metavar="TABLE[@VERSION]")],
-    *,
-    root: command.RootOption = None,
-    public_key: str | None = None,
-    output: command.TextFormatOption = "text",
-) -> None:
-    """Say whether a version of a table is what gates passed, by the receipts of their promotions.
-
-    Reads the log of the table and the results store, without Spark. Exit code 0 it is, 1 something
-    differs, 2 an error on the command line.
-
-    :param table: The path of a Delta table; default: its newest version.
-    :param public_key: A PEM file with the Ed25519 key that must have signed all receipts.
-    """
-    from dqx_airflow.results.verify import verify_table
-
-    named = re.fullmatch(r"(.+)@(\d{1,4000})", table, re.ASCII)
-    path, number = (named[1], int(named[2])) if named else (table, None)
-    found = verify_table(results_under(root), path, number, public_key)
-    typer.echo(command.json_if(output, found) or str(found))
-    if found.differences:
-        raise typer.Exit(command.EXIT_FAILED)

@@ -1,0 +1,112 @@
+"""`dql history`: what changed in a suite, who changed it and why."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from dqx_airflow.cli import arguments, command
+from dqx_airflow.diagnostics.renderers import draw, json_text
+from dqx_airflow.errors import RequestError
+from dqx_airflow.values.exact import is_finite_number
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dqx_airflow.dql.nodes import Unit
+    from dqx_airflow.tuning.suite_history import Entry
+
+_ALSO = {"add_profile": ("param",), "set_form": ("param", "old", "new"), "undo": ("param",)}
+
+_FIRST = ("ts", "action", "param", "old", "new", "agent", "reason", "id")
+
+
+def history(
+    suite: arguments.SuiteArgument,
+    *,
+    param: str | None = None,
+    output: Annotated[command.SheetFormat, typer.Option("--format")] = "table",
+) -> None:
+    """Show the changes of a suite, oldest first.
+
+    :param param: Only changes of this tunable.
+    :param output: Output format: table, json or csv.
+    """
+    entries = _entries(suite, param)
+    text = None
+    if output == "json":
+        text = json_text([{"entry": number, **entry} for number, entry in entries])
+    elif output == "csv":
+        text = _history_csv(entries)
+    nothing = "no changes" if param is None else f"no changes of {param}"
+    command.print_list(text, *_history_table(entries, arguments.units_in(suite)), nothing)
+
+
+def _entries(suite: Path, param: str | None) -> list[tuple[int, Entry]]:
+    """The entries with their numbers; reports damaged lines on stderr.
+
+    :raises RequestError: there is neither a suite nor a history.
+    """
+    from dqx_airflow.cli.reports import printable
+    from dqx_airflow.tuning.suite_history import History
+
+    log = History.of(suite)
+    if not suite.is_file() and not log.path.is_file():
+        raise RequestError(f"suite {suite} not found", "give the path of a .dql file")
+    entries, damaged = log.read()
+    if damaged:
+        typer.echo(printable(draw(damaged, {}), keep="\n"), err=True)
+    return [(number, entry) for number, entry in entries if param in (None, entry.get("param"))]
+
+
+def _history_csv(entries: list[tuple[int, Entry]]) -> str:
+    others = dict.fromkeys(key for _, entry in entries for key in entry if key not in _FIRST)
+    columns = (*_FIRST, *others)
+    rows = (
+        (number, *(_cell(entry.get(column)) for column in columns)) for number, entry in entries
+    )
+    return arguments.csv_text(("entry", *columns), rows)
+
+
+def _history_table(
+    entries: list[tuple[int, Entry]], units: Mapping[str, Unit]
+) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """:param units: how the suite writes the values of its constants, by name."""
+    from dqx_airflow.tuning.tunables import number_text
+
+    columns = [
+        key
+        for key in _FIRST
+        if any(
+            key in entry or key in _ALSO.get(str(entry.get("action")), ()) for _, entry in entries
+        )
+    ]
+    rows = []
+    for number, entry in entries:
+        unit = units.get(str(entry.get("param")))
+        name = entry.get("param") or entry.get("name") or _profile_name(entry)
+        shown = {**entry, "param": name}
+        if entry.get("action") == "set_form":
+            claims = {"old": entry.get("before"), "new": entry.get("claim")}
+            shown |= {"param": entry.get("assertion"), **claims}
+        for column in ("old", "new"):
+            if unit is not None and is_finite_number(value := entry.get(column)):
+                shown[column] = number_text(value, unit)
+        rows.append((str(number), *(_cell(shown.get(column)) for column in columns)))
+    return ("entry", *columns), rows
+
+
+def _profile_name(entry: Entry) -> str | None:
+    """The name of the profile that an entry adds, as in DQL."""
+    match = re.search(r'profile "[^"]*"', str(entry.get("profile", "")))
+    return match[0] if match else None
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,124 @@
+"""`dql init`: a first gate, with its DAG, its suite and its settings."""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dqx_airflow.cli import command
+from dqx_airflow.cli.arguments import FileFormat
+from dqx_airflow.diagnostics.templates import filled
+from dqx_airflow.errors import RequestError
+
+if TYPE_CHECKING:
+    from dqx_airflow.contracts.drafting import ObservedTable
+
+_SAMPLE = "orders"
+_SAMPLE_DAYS = 3
+_SAMPLE_ROWS = 20
+
+
+def init(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER")] = Path(),
+    *,
+    table: Annotated[str | None, typer.Option("--from", metavar="LOCATION")] = None,
+    format: FileFormat | None = None,
+) -> None:
+    """Write a first gate: a DAG, a suite drafted from a table, and dqx.toml.
+
+    Without --from it also writes an example table of orders, with rows of the last three days. No
+    file is overwritten. Exit code 2 if one exists, 4 if the table cannot be read.
+
+    :param folder: The folder for the files, created if needed.
+    :param table: The table to check: a file, a folder of files, or a Delta table. Default: a small
+        example table of orders, which is created.
+    :param format: The format of files, if their names do not show it.
+    """
+    from dqx_airflow.contracts.drafting import draft_suite
+    from dqx_airflow.tuning.table_profile import observe
+
+    today = datetime.now(timezone.utc).date()
+    name = _SAMPLE
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise RequestError(f"cannot create {folder}: {error.strerror}") from error
+    if table is None:
+        sample = folder / f"{_SAMPLE}.csv"
+        _require_none(folder, [sample.name, *_names(_SAMPLE)])
+        command.write_text(sample, _sample(today))
+    location = str(folder / f"{_SAMPLE}.csv") if table is None else table
+    observed = observe(location, format)
+    name = observed.name
+    suite, dag, settings = _names(name)
+    _require_none(folder, [suite, dag, settings])
+    path = f"{_SAMPLE}.csv" if table is None else _absolute(location)
+    command.write_text(folder / suite, draft_suite(observed))
+    command.write_text(folder / dag, _dag(observed, path, today))
+    command.write_text(folder / settings, _toml(observed, path))
+    wrote = [*([f"{_SAMPLE}.csv"] if table is None else []), suite, dag, settings]
+    fields = {"wrote": wrote, "folder": folder.resolve(), "suite": suite, "name": name}
+    day = observed.newest or today
+    typer.echo(filled(__package__, "init_next.txt", **fields, day=day), nl=False)
+
+
+def _names(name: str) -> tuple[str, str, str]:
+    return f"{name}.dql", f"{name}_gate.py", "dqx.toml"
+
+
+def _require_none(folder: Path, names: list[str]) -> None:
+    for name in names:
+        if (folder / name).exists():
+            raise RequestError(f"{folder / name} already exists", "choose another folder")
+
+
+def _absolute(location: str) -> str:
+    """The location with an absolute path, since a worker has another working directory."""
+    return location if "://" in location else str(Path(location).expanduser().resolve())
+
+
+def _sample(today: date) -> str:
+    lines = ["order_id,customer,amount,ordered_on"]
+    for day in range(_SAMPLE_DAYS):
+        on = today - timedelta(days=_SAMPLE_DAYS - 1 - day)
+        for number in range(day * _SAMPLE_ROWS + 1, (day + 1) * _SAMPLE_ROWS + 1):
+            lines.append(f"{number},C{number * 37 % 100:03},{number * 7 % 90 + 10}.50,{on}")
+    return "\n".join(lines) + "\n"
+
+
+def _dag(table: ObservedTable, path: str, today: date) -> str:
+    return filled(
+        __package__,
+        "draft_gate.txt",
+        name=table.name,
+        start=today - timedelta(days=_SAMPLE_DAYS - 1),
+        is_beside=not path.startswith("/") and "://" not in path,
+        path=path,
+        settings=_settings(table),
+        json=json.dumps,
+    )
+
+
+def _settings(table: ObservedTable) -> list[tuple[str, object]]:
+    """The settings of a gate about the table, except for its location."""
+    from dqx_airflow.contracts.model import column_path
+
+    settings: list[tuple[str, object]] = [("format", table.format)]
+    if table.clock is not None:
+        settings.append(("date_column", table.clock))
+    if table.key:
+        settings.append(("keys", list(table.key)))
+    if table.format in ("csv", "json"):
+        columns = ", ".join(f"{column_path(column.name)} {column.type}" for column in table.columns)
+        settings.append(("schema", columns))
+    return settings
+
+
+def _toml(table: ObservedTable, path: str) -> str:
+    # Strings, and lists of them, are written alike in JSON and in TOML.
+    own = {"name": table.name, "path": path, "settings": _settings(table)}
+    return filled(__package__, "draft_toml.txt", **own, json=json.dumps)

@@ -1,0 +1,72 @@
+"""`dql lineage`: sends the lineage events that could not be sent."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from dqx_airflow.cli import command
+from dqx_airflow.errors import RequestError, StoreError
+from dqx_airflow.limits import LONGEST_TIME_S
+
+lineage_app = command.Commands(help="Manage the lineage events of gates.", no_args_is_help=True)
+
+_EACH_S = 5.0
+
+
+@lineage_app.callback()
+def lineage() -> None:
+    """Manage the lineage events of gates."""
+
+
+@lineage_app.command("flush")
+def flush(
+    *,
+    spool: Annotated[Path | None, typer.Option(envvar="DQX_LINEAGE_SPOOL")] = None,
+    root: Annotated[str | None, typer.Option(envvar=command.ROOT_VARIABLES)] = None,
+    timeout: Annotated[
+        float, typer.Option(min=0.1, max=LONGEST_TIME_S, callback=command.finite)
+    ] = 60.0,
+    output: command.TextFormatOption = "text",
+) -> None:
+    """Send the lineage events that gates could not send, with OpenLineage's own configuration.
+
+    Exit code 0 no events are left, 2 an error on the command line, 4 some events are left.
+
+    :param spool: The spool folder.
+    :param root: The results root that contains the spool, if --spool is not given.
+    :param timeout: The maximum duration, in seconds.
+    """
+    from dqx_airflow.lineage import spool as spools
+    from dqx_airflow.values.files import local_path
+
+    if spool is None and (root is None or "://" in local_path(root)):
+        raise RequestError(
+            "no spool given",
+            f"add --spool FOLDER, or --root with a local results store, or set {spools.VARIABLE}",
+        )
+    folder = spool or spools.beside(local_path(root or ""))
+    folder = folder.expanduser()
+    try:
+        waiting = len(spools.kept(folder))
+    except OSError as error:
+        raise StoreError(f"{folder} cannot be read: {error.strerror or error}") from error
+    sent = left = 0
+    if waiting:
+        logging.basicConfig(format="%(name)s: %(message)s", stream=sys.stderr)
+        from dqx_airflow.lineage.emitter import LineageEmitter
+        from dqx_airflow.lineage.transport import TimeBudget
+
+        with LineageEmitter(folder, time_budget=TimeBudget(timeout, _EACH_S)) as emitter:
+            sent, left = emitter.resend()
+    if output == "json":
+        typer.echo(json.dumps({"spool": str(folder), "sent": sent, "left": left}))
+    else:
+        typer.echo(f"{sent} sent, {left} left in {folder}")
+    if left:
+        raise typer.Exit(command.EXIT_INFRASTRUCTURE)

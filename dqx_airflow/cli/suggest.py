@@ -1,0 +1,118 @@
+"""`dql suggest`: a suite drafted from data."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dqx_airflow.cli import command
+from dqx_airflow.cli.arguments import ConnectionOption
+from dqx_airflow.datasets.reader_options import with_default_options
+from dqx_airflow.datasets.settings import datasets_of_arguments, settings_of
+from dqx_airflow.errors import RequestError
+from dqx_airflow.limits import MOST_DAYS
+from dqx_airflow.values import DatasetRef
+
+if TYPE_CHECKING:
+    from dqx_airflow.tuning.suggested import Seen
+
+_TAKEN = (
+    "name",
+    "path",
+    "table",
+    "format",
+    "date_column",
+    "date_format",
+    "time_zone",
+    "options",
+    "masked",
+)
+
+
+def suggest(
+    *,
+    dataset: Annotated[list[str], typer.Option(metavar="NAME=LOCATION[?KEY=VALUE&...]")],
+    days: Annotated[int, typer.Option(min=1, max=MOST_DAYS)] = 30,
+    name: str | None = None,
+    output: Annotated[Path | None, typer.Option("--output", "-o")] = None,
+    connection: ConnectionOption = None,
+) -> None:
+    """Draft a suite from the data: keys, NULL shares, ranges, sets, formats, volume, freshness.
+
+    Reads all rows of the last days by date_column, or all rows without a date column, one column
+    at a time. The data passes its own draft. Each assertion is @experimental and shows its
+    evidence; limits are tunable. Values of columns that are masked, in dqx.toml too, or look
+    personal are omitted. Files are read without Spark, catalog tables over --connection. Exit code
+    2 if the command line is wrong or the file exists, 4 if a dataset cannot be read.
+
+    :param dataset: A dataset: a path or table:NAME, with format, date_column, time_zone.
+    :param days: The number of days to look at, up to the newest one.
+    :param name: The name of the suite; default: that of the dataset.
+    :param output: Write the suite to a new file; default: print it.
+    """
+    from dqx_airflow.tuning.suggested import suggested_suite
+
+    if output is not None:
+        command.require_new(output)
+    seen = [_seen(ref, days, connection) for ref in _refs(dataset)]
+    text = suggested_suite(name or seen[0].name, seen, datetime.now(timezone.utc))
+    command.print_or_write(text, output)
+    if output is not None:
+        arguments = " ".join(f"--dataset '{argument}'" for argument in dataset)
+        typer.echo(f"drafted {output}: test it with `dql run {output} {arguments}{_on(seen)}`")
+
+
+def _refs(texts: list[str]) -> list[DatasetRef]:
+    refs, problems = datasets_of_arguments(texts)
+    if problems:
+        raise RequestError(
+            f"--dataset: {problems[0].message}", problems[0].help or "write NAME=LOCATION"
+        )
+    for ref in refs.values():
+        plain = settings_of(DatasetRef(ref.name))
+        not_taken = [
+            key
+            for key, value in settings_of(ref).items()
+            if key not in _TAKEN and value != plain[key]
+        ]
+        if not_taken:
+            raise RequestError(
+                f"--dataset {ref.name}: {', '.join(not_taken)} cannot be considered",
+                f"suggestions take {', '.join(_TAKEN[3:])}",
+            )
+    return list(refs.values())
+
+
+def _seen(ref: DatasetRef, days: int, address: str | None) -> Seen:
+    from dqx_airflow.tuning.table_profile import observer, read_files
+
+    settings = command.settings_here()
+    ref = settings.with_masks(ref)
+    if ref.path is not None:
+        options = with_default_options(ref, settings.reader).options
+        return read_files(ref.path, ref.format, observer(ref, ref.path, days), options)
+    from dqx_airflow.cli.spark import columns_of, session_over
+
+    if ref.conn_id is not None:
+        raise RequestError(
+            f"--dataset {ref.name} is a database table, for which no suite can be suggested",
+            "give a path, or a table of the catalog with the same rows",
+        )
+    if ref.table is None:
+        raise RequestError(f"--dataset {ref.name} is a query", "give a path or table:NAME")
+    if ref.options:
+        raise RequestError(f"--dataset {ref.name}: options of a table cannot be considered")
+    reached = command.connection_in(settings, address)
+    with session_over(reached, settings.session, "dql suggest") as spark:
+        return observer(ref, ref.table, days)(columns_of(spark, ref.table))
+
+
+def _on(seen: list[Seen]) -> str:
+    """The newest day that all datasets have, for the command line."""
+    ends = [
+        max(dataset.days.rows) for dataset in seen if dataset.days is not None and dataset.days.rows
+    ]
+    return f" --date {min(ends)}" if ends else ""
