@@ -19,7 +19,7 @@ from dqx_airflow.cli import arguments
 from dqx_airflow.cli.command import of_spark, print_or_write
 from dqx_airflow.cli.json_objects import compared_assertion_object
 from dqx_airflow.cli.reports import console_for, printable, table_of
-from dqx_airflow.diagnostics import renderers
+from dqx_airflow.diagnostics import machine_formats
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.dql.check import Checked
@@ -154,7 +154,7 @@ def _written(comparison: BacktestComparison, output: BacktestFormat) -> str:
         case "html":
             return calendar_html(comparison)
         case "json":
-            return renderers.json_text(_comparison_fields(comparison)) + "\n"
+            return machine_formats.json_text(_comparison_fields(comparison)) + "\n"
         case "table":
             out = StringIO()
             _print_comparison(comparison, out)

@@ -15,7 +15,7 @@ import typer
 from dqx_airflow.cli import command
 from dqx_airflow.cli.arguments import ConfigOption, DatasetOption, Options
 from dqx_airflow.cli.reports import print_table
-from dqx_airflow.diagnostics.renderers import json_text
+from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import RequestError
 from dqx_airflow.lineage.coverage import Flow, TableCoverage, event_files
 from dqx_airflow.values import GateRequest

@@ -22,7 +22,7 @@ from dqx_airflow.cli.command import from_here, print_or_write, suite_files, what
 from dqx_airflow.cli.contract.versions import git
 from dqx_airflow.cli.reports import markdown_cell, printable
 from dqx_airflow.cli.suites import Findings, count_text
-from dqx_airflow.diagnostics import renderers
+from dqx_airflow.diagnostics import machine_formats, renderers
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, errors_of, listed
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.dql import nodes
@@ -242,7 +242,7 @@ def written(diffs: Sequence[SuiteDiff], output: DiffFormat, revision: str) -> st
     match output:
         case "json":
             plain = {"revision": revision, "suites": [asdict(one) for one in diffs]}
-            text = renderers.json_text(plain)
+            text = machine_formats.json_text(plain)
         case "markdown":
             text = (
                 "\n\n".join(map(partial(_shown, "md"), diffs))
@@ -254,7 +254,7 @@ def written(diffs: Sequence[SuiteDiff], output: DiffFormat, revision: str) -> st
                 or f"no assertion differs from {revision}"
             )
         case "github" | "sarif":
-            text = renderers.FOR_MACHINES[output](notes)
+            text = machine_formats.FOR_MACHINES[output](notes)
     return f"{text}\n" if text else ""
 
 

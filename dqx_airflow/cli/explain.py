@@ -20,7 +20,8 @@ from dqx_airflow.cli.arguments import Options, with_shared_options
 from dqx_airflow.cli.command import TextFormatOption, TextOrJson, what_to_give
 from dqx_airflow.diagnostics import diagnostic
 from dqx_airflow.diagnostics.diagnostic import did_you_mean, errors_of, listed
-from dqx_airflow.diagnostics.renderers import drawn_error, json_text
+from dqx_airflow.diagnostics.machine_formats import json_text
+from dqx_airflow.diagnostics.renderers import drawn_error
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dqx_airflow.cli import arguments, command
-from dqx_airflow.diagnostics.renderers import draw, json_text
+from dqx_airflow.diagnostics.machine_formats import json_text
+from dqx_airflow.diagnostics.renderers import draw
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values.exact import is_finite_number
 

@@ -10,7 +10,7 @@ import typer
 
 from dqx_airflow.cli import command
 from dqx_airflow.cli.json_objects import imported_rule_object
-from dqx_airflow.diagnostics.renderers import json_text
+from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.errors import NoCounterpartError
 

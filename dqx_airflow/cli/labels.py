@@ -17,7 +17,7 @@ from dqx_airflow.cli import arguments
 from dqx_airflow.cli.command import SheetFormat, print_list
 from dqx_airflow.cli.json_objects import alert_object
 from dqx_airflow.diagnostics import diagnostic
-from dqx_airflow.diagnostics.renderers import json_text
+from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import MOST_DAYS
 from dqx_airflow.values import day_of_instance

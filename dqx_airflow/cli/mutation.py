@@ -15,7 +15,7 @@ from dqx_airflow.cli import arguments, command
 from dqx_airflow.cli.command import EXIT_FAILED, print_or_write, storage_options
 from dqx_airflow.cli.reports import printable, xml_attribute
 from dqx_airflow.datasets.dqx_toml import Output
-from dqx_airflow.diagnostics.renderers import json_text
+from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import LARGEST_ID, MOST_LISTED

@@ -14,7 +14,7 @@ import typer
 from dqx_airflow.cli import arguments
 from dqx_airflow.cli.command import TableFormatOption
 from dqx_airflow.cli.reports import print_table, printable
-from dqx_airflow.diagnostics import renderers
+from dqx_airflow.diagnostics import machine_formats
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.errors import RequestError
@@ -57,7 +57,7 @@ def shadow(
     days = [day for day in observed if day.shadow == chosen]
     compared = compare_alarms([day for day in days if day.problem is None])
     if output == "json":
-        typer.echo(renderers.json_text(_shadow_fields(chosen, days, compared)))
+        typer.echo(machine_formats.json_text(_shadow_fields(chosen, days, compared)))
         return
     _print_shadow(chosen, days, compared)
     if len(names) > 1:

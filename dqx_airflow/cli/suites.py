@@ -21,7 +21,7 @@ import typer
 
 from dqx_airflow.cli import command
 from dqx_airflow.cli.command import EXIT_FAILED, EXIT_WRONG, from_here, suite_files, what_to_give
-from dqx_airflow.diagnostics import renderers
+from dqx_airflow.diagnostics import machine_formats, renderers
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, errors_of
 from dqx_airflow.dql.syntax.source_file import LARGEST_FILE, Unreadable, read_source, source_of
 from dqx_airflow.errors import SourceError
@@ -119,7 +119,7 @@ class Findings:
             drawn = renderers.draw(found, self.sources, colour=sys.stdout.isatty())
             text = drawn + "\n" if drawn else ""
         else:
-            text = renderers.FOR_MACHINES[format](found)
+            text = machine_formats.FOR_MACHINES[format](found)
         if text:
             typer.echo(text)
         return bool(text)

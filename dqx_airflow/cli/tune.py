@@ -14,7 +14,7 @@ from dqx_airflow.cli import arguments, command
 from dqx_airflow.cli.json_objects import tuned_object
 from dqx_airflow.cli.suites import count_text
 from dqx_airflow.diagnostics.diagnostic import listed
-from dqx_airflow.diagnostics.renderers import json_text
+from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import MOST_LISTED

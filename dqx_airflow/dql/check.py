@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, errors_of
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.suite import check_constant, check_suite
-from dqx_airflow.dql.linking import Expander, Linker, Reader, Scope, no_imports
+from dqx_airflow.dql.constants import settle_one
+from dqx_airflow.dql.expansion import Expander
+from dqx_airflow.dql.linking import Linker, Reader, Scope, no_imports
 from dqx_airflow.dql.syntax.datalex_blocks import read_blocks
 from dqx_airflow.dql.syntax.grammar import gc_paused
 from dqx_airflow.dql.syntax.parser import Parsed, parse
 from dqx_airflow.dql.syntax.source_file import is_block_file
-from dqx_airflow.dql.walk import settle_one
 from dqx_airflow.values import ImportedFile, SourceFile, Span
 
 # An unused name may be the target of a typo, and an unknown one may come from a file that could not

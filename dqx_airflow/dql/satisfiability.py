@@ -25,8 +25,9 @@ from itertools import pairwise, product
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
+from dqx_airflow.dql.constants import fold, settle
 from dqx_airflow.dql.printer import show
-from dqx_airflow.dql.walk import expressions_in, fold, rewritten, settle
+from dqx_airflow.dql.walk import expressions_in, rewritten
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import ARITY, CHANGES, FUNCTIONS
 from dqx_airflow.metrics.drift import LARGEST_DRIFT

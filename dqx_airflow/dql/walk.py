@@ -1,5 +1,4 @@
-"""Traverses and rewrites trees of nodes of any kind: their parts, the items of arrays, the
-filters; and evaluates what does not depend on data: constants, bounds, literals.
+"""Traverses and rewrites trees of nodes of any kind: their parts, the items of arrays, the filters.
 
 Within `every` and `some`, `item` is an item of the array, never a column.
 """
@@ -12,10 +11,8 @@ from functools import cache
 from typing import Any
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.row_functions import QUANTIFIERS
-from dqx_airflow.values import MetricValue, Span
-from dqx_airflow.values.exact import NUMBERS
+from dqx_airflow.values import Span
 
 
 def parts_of(node: Any) -> Iterator[Any]:
@@ -76,7 +73,6 @@ _PLAIN = frozenset(
     {"Span", "tuple[Span, ...]", "str", "tuple[str, ...]", "bool", "float", "int | float"}
 )
 _NO_EXPRESSIONS = _PLAIN | {"Name", "Name | None", "tuple[Name, ...]"}
-
 
 ITEM = "item"
 """The name of an item, case-insensitive like columns."""
@@ -181,52 +177,3 @@ def filters_over(check: nodes.Check, assertion: nodes.Assertion) -> tuple[nodes.
         return tuple(dict.fromkeys(where for filters in of_parts for where in filters))
     of_calls = [joined(around, call.where) for call in calls_in(assertion.claim)]
     return tuple(dict.fromkeys(filter(None, of_calls or [around])))
-
-
-def settle(constants: Iterable[nodes.Constant]) -> dict[str, nodes.Constant]:
-    """The constants by name, each evaluated: `const B = A * 2` with A = 3 becomes 6.
-
-    A constant may use earlier ones. Of two with the same name the first counts. One without a value
-    stays as it is.
-    """
-    settled: dict[str, nodes.Constant] = {}
-    for constant in constants:
-        if constant.name.text not in settled:
-            settled[constant.name.text] = settle_one(constant, settled)
-    return settled
-
-
-def settle_one(constant: nodes.Constant, earlier: nodes.Constants) -> nodes.Constant:
-    """The constant with a literal as its value."""
-    value = constant.value
-    match value:
-        case nodes.Name(text=name) if name in earlier:
-            literal = earlier[name].value
-        case nodes.Negative() | nodes.Arithmetic():
-            folded = fold(value, earlier)
-            if not isinstance(folded, NUMBERS):
-                return constant
-            literal = nodes.Number(folded, nodes.Unit.PLAIN, span=value.span)
-        case _:
-            return constant
-    return replace(constant, value=literal)
-
-
-def fold(node: nodes.Expression, constants: nodes.Constants) -> MetricValue:
-    """The value of an expression without metrics, or None. Dates become ISO strings.
-
-    :param constants: evaluated ones.
-    """
-    match node:
-        case nodes.Number(value=value) | nodes.Text(value=value) | nodes.Truth(value=value):
-            return value
-        case nodes.Day(value=day):
-            return day.isoformat()
-        case nodes.Negative(operand=operand):
-            return apply("negative", (fold(operand, constants),))
-        case nodes.Arithmetic(op=op, left=left, right=right):
-            return apply(op, (fold(left, constants), fold(right, constants)))
-        case nodes.Name(text=name) if name in constants:
-            return fold(constants[name].value, {})
-        case _:
-            return None

@@ -16,7 +16,7 @@ from dqx_airflow.dql.callables import IN_ROWS, MEASURES
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.syntax.grammar import unquoted
 from dqx_airflow.dql.syntax.parser import parse
-from dqx_airflow.editor.files import Lines, ParsedFile, parsed_file
+from dqx_airflow.editor.parsed_file import Lines, ParsedFile, parsed_file
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile, Span
 

@@ -20,10 +20,12 @@ from pygls.lsp.server import LanguageServer
 from dqx_airflow import __version__
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level
 from dqx_airflow.dql.formatter import format_source
-from dqx_airflow.editor import files
-from dqx_airflow.editor.completion import Sort, Suggestion, complete, hover
-from dqx_airflow.editor.files import Catalog, Lines, ParsedFile, Position
+from dqx_airflow.editor import files, parsed_file
+from dqx_airflow.editor.catalog import Catalog, find_catalog
+from dqx_airflow.editor.completion import Sort, Suggestion, complete
+from dqx_airflow.editor.hover import hover
 from dqx_airflow.editor.occurrences import definitions, proposed, renamable, rename
+from dqx_airflow.editor.parsed_file import Lines, ParsedFile, Position
 from dqx_airflow.errors import RequestError, SourceError
 from dqx_airflow.values import SourceFile, Span
 
@@ -55,7 +57,7 @@ class DqlServer(LanguageServer):
 
     def read(self, name: str) -> ParsedFile:
         source = SourceFile(name, self.files.text(name) or "")
-        return files.parsed_file(source, self.files.reader(name), self.encoding)
+        return parsed_file.parsed_file(source, self.files.reader(name), self.encoding)
 
     def read_at(self, document: Any, position: types.Position) -> tuple[ParsedFile, int]:
         """A file, and the offset of a position in it."""
@@ -76,7 +78,7 @@ class DqlServer(LanguageServer):
     def catalog(self, name: str) -> Catalog:
         folder = os.path.dirname(name)
         if folder not in self.catalogs:
-            self.catalogs[folder] = files.find_catalog(name)
+            self.catalogs[folder] = find_catalog(name)
         return self.catalogs[folder]
 
     def show_problems(self) -> None:
@@ -162,13 +164,13 @@ _SORTS = {
     Sort.FILE: types.CompletionItemKind.File,
 }
 _ENTRIES = {
-    files.OutlineKind.SUITE: types.SymbolKind.Module,
-    files.OutlineKind.CONSTANT: types.SymbolKind.Constant,
-    files.OutlineKind.MACRO: types.SymbolKind.Method,
-    files.OutlineKind.CHECK: types.SymbolKind.Class,
-    files.OutlineKind.ASSERTION: types.SymbolKind.Property,
-    files.OutlineKind.USE: types.SymbolKind.Property,
-    files.OutlineKind.PROFILE: types.SymbolKind.Event,
+    parsed_file.OutlineKind.SUITE: types.SymbolKind.Module,
+    parsed_file.OutlineKind.CONSTANT: types.SymbolKind.Constant,
+    parsed_file.OutlineKind.MACRO: types.SymbolKind.Method,
+    parsed_file.OutlineKind.CHECK: types.SymbolKind.Class,
+    parsed_file.OutlineKind.ASSERTION: types.SymbolKind.Property,
+    parsed_file.OutlineKind.USE: types.SymbolKind.Property,
+    parsed_file.OutlineKind.PROFILE: types.SymbolKind.Event,
 }
 
 
@@ -281,7 +283,7 @@ def answer_formatting(
 def answer_symbols(ls: DqlServer, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
     reading = ls.read(name_of(params.text_document.uri))
 
-    def shown(symbol: files.Symbol) -> types.DocumentSymbol:
+    def shown(symbol: parsed_file.Symbol) -> types.DocumentSymbol:
         return types.DocumentSymbol(
             symbol.name or symbol.entry.name.lower(),  # an editor rejects an empty name
             _ENTRIES[symbol.entry],
@@ -291,7 +293,7 @@ def answer_symbols(ls: DqlServer, params: types.DocumentSymbolParams) -> list[ty
             children=[shown(child) for child in symbol.children],
         )
 
-    return [shown(symbol) for symbol in files.outline(reading)]
+    return [shown(symbol) for symbol in parsed_file.outline(reading)]
 
 
 def answer_fixes(ls: DqlServer, params: types.CodeActionParams) -> list[types.CodeAction]:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import date
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.checks.expressions import is_about_share
 from dqx_airflow.dql.checks.profile_rules import is_beyond, is_required, is_scalable, selects
+from dqx_airflow.dql.checks.shares import is_about_share
 from dqx_airflow.dql.dates import is_active
 from dqx_airflow.dql.printer import show_claim
 from dqx_airflow.errors import RequestError

@@ -13,8 +13,9 @@ from typing import TypeAlias
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.assertions import clock_of, compares_datasets, window_days, zone_of
+from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.printer import show, show_claim, show_condition, show_number, show_where
-from dqx_airflow.dql.walk import fold, joined
+from dqx_airflow.dql.walk import joined
 from dqx_airflow.metrics import derived
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.drift import DRIFT_SUMMARY, EARLIER_DAYS

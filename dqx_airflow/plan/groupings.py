@@ -9,8 +9,8 @@ from itertools import pairwise
 
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
+from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.printer import show_for_each, show_name, show_text
-from dqx_airflow.dql.walk import fold
 from dqx_airflow.limits import DEFAULT_MOST_GROUPS
 from dqx_airflow.metrics import spark_values
 from dqx_airflow.metrics.types import Family, family_of

@@ -13,7 +13,7 @@ from typing import TypeAlias
 from urllib.parse import unquote
 
 from dqx_airflow import values
-from dqx_airflow.dql.checks.call_arguments import may_read
+from dqx_airflow.dql.checks.read_only_sql import may_read
 from dqx_airflow.metrics.drift import DRIFT
 from dqx_airflow.metrics.metric import ArgumentKind, MetricUnit, Scan
 from dqx_airflow.plan import model

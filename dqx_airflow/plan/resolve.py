@@ -11,8 +11,9 @@ from types import MappingProxyType
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.profile_rules import is_required
 from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
+from dqx_airflow.dql.constants import settle
 from dqx_airflow.dql.printer import show_for_each, show_where
-from dqx_airflow.dql.walk import joined, settle
+from dqx_airflow.dql.walk import joined
 from dqx_airflow.errors import RequestError
 from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan import claim_compiler, model

@@ -15,8 +15,9 @@ from itertools import chain
 from typing import Any
 
 from dqx_airflow.dql import nodes
+from dqx_airflow.dql.constants import fold, settle
 from dqx_airflow.dql.printer import show, show_selector, show_text
-from dqx_airflow.dql.walk import fold, parts_of, settle
+from dqx_airflow.dql.walk import parts_of
 from dqx_airflow.errors import RequestError, SourceError
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import CHANGES, HOLIDAYS, USUAL, USUAL_LIMITS, WINDOWS

@@ -17,8 +17,8 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.checks.profile_rules import is_required
+from dqx_airflow.dql.constants import fold, settle
 from dqx_airflow.dql.printer import show, show_claim
-from dqx_airflow.dql.walk import fold, settle
 from dqx_airflow.plan.adjustments import Adjustment, adjust
 from dqx_airflow.plan.model import PlannedAssertion
 from dqx_airflow.plan.resolve import QUIET, resolve

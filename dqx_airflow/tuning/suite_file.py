@@ -18,10 +18,10 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.renderers import draw, drawn_error
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked, check_source
+from dqx_airflow.dql.constants import settle
 from dqx_airflow.dql.linking import FileReader, Reader, search_path
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source, source_of
-from dqx_airflow.dql.walk import settle
 from dqx_airflow.errors import ChangeRefusedError, RequestError
 from dqx_airflow.tuning.proposals import ProposedForm
 from dqx_airflow.tuning.protection import HUMAN, Judgement, is_algorithm, judge_values

@@ -14,9 +14,9 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.dql import nodes
+from dqx_airflow.dql.constants import fold, settle
 from dqx_airflow.dql.printer import show_number
 from dqx_airflow.dql.syntax.parser import parse
-from dqx_airflow.dql.walk import fold, settle
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile, Span
 from dqx_airflow.values.exact import NUMBERS, exact_as_written, nearest_float

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 
 from dqx_airflow.cli.command import CommandGroup
 from dqx_airflow.cli.main import app
-from dqx_airflow.diagnostics.renderers import json_text
+from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import StoreError
 from tests.command_line import dql
 from tests.processes import ended

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from dqx_airflow.editor.files import Files, ParsedFile, parsed_file
+from dqx_airflow.editor.files import Files
+from dqx_airflow.editor.parsed_file import ParsedFile, parsed_file
 from dqx_airflow.values import SourceFile
 from tests.markdown_cases import Case
 

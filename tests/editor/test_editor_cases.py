@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dqx_airflow.editor.completion import complete, hover
-from dqx_airflow.editor.files import find_catalog
+from dqx_airflow.editor.catalog import find_catalog
+from dqx_airflow.editor.completion import complete
+from dqx_airflow.editor.hover import hover
 from dqx_airflow.editor.occurrences import definitions, rename
 from dqx_airflow.errors import RequestError
 from tests.editor.editor_scene import Scene, scene

@@ -11,7 +11,7 @@ import pytest
 from deltalake import write_deltalake
 from pyarrow import parquet
 
-from dqx_airflow.editor.files import KnownColumn, find_catalog
+from dqx_airflow.editor.catalog import KnownColumn, find_catalog
 
 ROWS = pyarrow.table({"id": [1], "day": [date(2024, 11, 29)], "tags": [["a"]]})
 

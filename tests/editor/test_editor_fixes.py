@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.editor.files import Lines
 from dqx_airflow.editor.occurrences import proposed
+from dqx_airflow.editor.parsed_file import Lines
 from dqx_airflow.values import SourceFile
 
 CHECK = 'check "Volume" on orders, returns {{ {} }}'

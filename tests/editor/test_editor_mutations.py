@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.editor.completion import complete, hover
-from dqx_airflow.editor.files import Catalog, Files, Lines, Symbol, outline, parsed_file
+from dqx_airflow.editor.catalog import Catalog
+from dqx_airflow.editor.completion import complete
+from dqx_airflow.editor.files import Files
+from dqx_airflow.editor.hover import hover
 from dqx_airflow.editor.occurrences import definitions, occurrences, proposed, rename
+from dqx_airflow.editor.parsed_file import Lines, Symbol, outline, parsed_file
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile
 

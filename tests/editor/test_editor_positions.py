@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dqx_airflow.editor.files import Lines
+from dqx_airflow.editor.parsed_file import Lines
 from dqx_airflow.values import Span
 
 TEXT = 'one\n"🦆é" x\r\nthree\rfour'

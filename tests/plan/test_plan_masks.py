@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import pytest
 
-from dqx_airflow.dql.checks.call_arguments import may_read
+from dqx_airflow.dql.checks.read_only_sql import may_read
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.metric import ArgumentKind
 from dqx_airflow.plan.masks import is_masked, reveals_parts, without_values

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from dqx_airflow.dql.constants import settle
 from dqx_airflow.dql.nodes import Rows
-from dqx_airflow.dql.walk import settle
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.metric import COPIES, VALUE, ArgumentKind
 from dqx_airflow.metrics.sql import malformed_alias, quote_literal, quote_name

@@ -27,7 +27,8 @@ from dqx_airflow.contracts.publishing import PublishedVersion
 from dqx_airflow.contracts.releases import ReleasedContracts, release_of
 from dqx_airflow.contracts.versions import Bump, version_of
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.diagnostics.renderers import FOR_MACHINES, draw, json_text
+from dqx_airflow.diagnostics.machine_formats import FOR_MACHINES, json_text
+from dqx_airflow.diagnostics.renderers import draw
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.dql.syntax.datalex_blocks import read_blocks
 from dqx_airflow.dql.syntax.source_file import Unreadable, is_block_file, read_source

@@ -32,7 +32,7 @@ from dqx_airflow.contracts.data_product import DataProduct, unresolved
 from dqx_airflow.contracts.enforcement.coverage import ClauseCoverage
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.diagnostics.renderers import json_text
+from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError

@@ -1,25 +1,17 @@
-"""Checks the arguments of calls: their number, names, types and filters; and the Spark SQL of
-`sql(...)` and `query(...)`: one read-only expression, nothing else.
-
-sqlglot parses it. It is imported only if a suite contains such SQL.
-"""
+"""Checks the arguments of calls: their number, names, types and filters."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from datetime import date
-from functools import cache
 from typing import TYPE_CHECKING
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, nearest
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.moments import is_no_moment
+from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.printer import show, show_name
-from dqx_airflow.dql.spark_calls import objection_to_calls
-from dqx_airflow.dql.walk import fold
 from dqx_airflow.errors import RequestError
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.derived import (
@@ -38,8 +30,7 @@ from dqx_airflow.values import MetricValue, Span
 from dqx_airflow.values.exact import NUMBERS
 
 if TYPE_CHECKING:
-    from sqlglot import Expr, exp
-
+    pass
 
 _OF_ROWS = frozenset((*AGES, *DRIFT, *SHORTCUTS, DISTRIBUTION, MOST_COMMON, TIMELINESS, "values"))
 """Calls other than metrics that select rows."""
@@ -154,7 +145,7 @@ class ArgumentChecker:
                 self._wrong_kind(argument, node, call)
 
     def _share(self, node: nodes.Expression) -> None:
-        share = self._folded(node)
+        share = self._constant_value(node)
         if not isinstance(share, NUMBERS) or not 0 <= share <= 1:
             is_plain = not (isinstance(node, nodes.Number) and node.unit is nodes.Unit.PERCENT)
             is_percent = is_plain and isinstance(share, NUMBERS) and 1 < share <= 100
@@ -162,11 +153,11 @@ class ArgumentChecker:
             self.error("E101", f"expected {ArgumentKind.SHARE.value}", node.span, help_line)
 
     def _count(self, node: nodes.Expression) -> None:
-        count = self._folded(node)
+        count = self._constant_value(node)
         if not isinstance(count, int) or isinstance(count, bool) or not 1 <= count <= 1000:
             self.error("E101", f"expected {ArgumentKind.COUNT.value}", node.span)
 
-    def _folded(self, node: nodes.Expression) -> MetricValue:
+    def _constant_value(self, node: nodes.Expression) -> MetricValue:
         """The value of a constant expression; the constant that it may name is used."""
         if isinstance(node, nodes.Name):
             self.used.add(node.text)
@@ -234,7 +225,7 @@ class ArgumentChecker:
             case ArgumentKind.DATASET:
                 pass  # checked by `other_dataset`
             case ArgumentKind.TOLERANCE | ArgumentKind.STEP as kind:
-                is_step, value = kind is ArgumentKind.STEP, self._folded(parameter.value)
+                is_step, value = kind is ArgumentKind.STEP, self._constant_value(parameter.value)
                 if not isinstance(value, NUMBERS) or value < 0 or (is_step and value == 0):
                     example = "step 10, or step 1 hour" if is_step else "tolerance 0.01"
                     message = f"expected {kind.value}"
@@ -250,7 +241,7 @@ class ArgumentChecker:
                 self.error("E101", message, call.span, _as_written(call, form))
 
     def _days(self, parameter: nodes.Parameter, *, fewest: int) -> None:
-        days = self._folded(parameter.value)
+        days = self._constant_value(parameter.value)
         if not isinstance(days, int) or not fewest <= days <= 3660:
             message = f"'{parameter.name.text}' takes a whole number of days"
             self.error("E101", message, parameter.value.span, f"from {fewest} to 3660")
@@ -382,212 +373,3 @@ def first_column(call: nodes.Call) -> str:
             return show_name(name)
         case _:
             return "column"
-
-
-_TABLE_FUNCTIONS = frozenset({"range", "explode", "posexplode", "inline", "stack"})
-_FILE_FORMATS = frozenset(
-    {"delta", "parquet", "csv", "json", "orc", "avro", "iceberg", "text", "xml", "binaryfile"}
-)
-_INDIRECT = ("identifier", "table", "input_file", "_metadata", "dqx: ")
-"""Beginnings of names in SQL by which columns are read that are not named, as is the value of a
-folder."""
-_OF_PATHS = frozenset("/.:\\")
-
-_READ_ONLY = {
-    "sql": 'write one aggregate expression, such as sql("sum(amount) / count(*)")',
-    "query": 'write one query, such as query("SELECT count(*) FROM orders")',
-}
-
-
-class _RefusedSqlError(Exception):
-    """SQL is rejected: the reason and, if more specific than the form of all SQL, a hint."""
-
-    def __init__(self, problem: str, hint: str | None = None) -> None:
-        super().__init__(problem)
-        self.hint = hint
-
-
-def check_sql(kind: str, text: nodes.Text, arguments: ArgumentChecker) -> None:
-    """Reports what is wrong with the SQL of `sql` or `query`."""
-    try:
-        if kind == "sql":
-            _check_aggregate(text.value)
-        else:
-            for name in _tables(text.value):
-                arguments.known_dataset(nodes.Name(name, span=text.span))
-    except _RefusedSqlError as refused:
-        arguments.error("E115", str(refused), text.span, refused.hint or _READ_ONLY[kind])
-
-
-def objection_to_select(text: str) -> str | None:
-    """The reason why SQL is not a single read-only query over catalog tables; None if it is."""
-    try:
-        for table in _tables_in(_query(text)):
-            parts = [part.name for part in table.parts]
-            # `parquet.`/some/path`` reads files outside of the catalog.
-            if any(set(part) & _OF_PATHS for part in parts) or (
-                len(parts) > 1 and parts[-2].lower() in _FILE_FORMATS
-            ):
-                place = table.sql(dialect="spark")
-                return f"{place} is not a catalog table: give its path as a dataset"
-    except _RefusedSqlError as refused:
-        return str(refused)
-    return None
-
-
-def tables_of_select(text: str) -> list[str]:
-    """The tables that a query reads, by the names that it uses; empty if it is not a query."""
-    try:
-        parts = (table.parts for table in _tables_of_others(_query(text)))
-        return list(dict.fromkeys(".".join(part.sql("spark") for part in path) for path in parts))
-    except _RefusedSqlError:
-        return []
-
-
-def objection_to_filter(text: str) -> str | None:
-    """The reason why SQL is not a predicate that depends on its rows only; None if it is."""
-    try:
-        _only(f"SELECT 1 WHERE {text}")
-    except _RefusedSqlError as refused:
-        return str(refused)
-    return None
-
-
-@cache
-def may_read(query: str, columns: frozenset[str]) -> bool:
-    """False only if a query certainly reads none of the columns: nothing in it has such a name, or
-    stands for all columns, for columns by their position, or for text that becomes a name."""
-    from sqlglot import exp
-
-    names = {_folded(part) for column in columns for part in (column, column.split(".")[0])}
-    try:
-        tree = _only(query)
-    except _RefusedSqlError:
-        return True
-    if not isinstance(tree, exp.Query):
-        return True
-    for node in tree.walk():
-        is_by_position = isinstance(node, exp.TableAlias) and bool(node.args.get("columns"))
-        is_everything = isinstance(node, exp.Star) and not isinstance(node.parent, exp.Count)
-        # Spark can be set to take strings in double quotes for names.
-        may_name = isinstance(node, exp.Identifier | exp.Anonymous | exp.Literal)
-        name = _folded(node.name) if may_name else ""
-        is_named = name in names or name.startswith(_INDIRECT)
-        if is_by_position or is_everything or is_named:
-            return True
-    return False
-
-
-def _folded(name: str) -> str:
-    """A name as Spark compares it: letter by letter, in upper and in lower case."""
-    return name.upper().lower().replace("\N{COMBINING DOT ABOVE}", "")
-
-
-def _check_aggregate(text: str) -> None:
-    from sqlglot import exp
-
-    select = _only(f"SELECT {text}")
-    is_select = isinstance(select, exp.Select) and len(select.expressions) == 1
-    others = (value for key, value in select.args.items() if key not in ("expressions", "kind"))
-    if not is_select or any(others):
-        raise _RefusedSqlError("expected a single expression")
-    if select.find(exp.Subquery) or len(list(select.find_all(exp.Query))) > 1:
-        raise _RefusedSqlError("a subquery in an aggregate expression: use query()")
-    if select.find(exp.Window):
-        raise _RefusedSqlError("a window function is not an aggregate")
-    if not select.find(exp.AggFunc, exp.Anonymous, exp.AnonymousAggFunc):
-        raise _RefusedSqlError("missing aggregate function, such as sum or count")
-
-
-def _tables(text: str) -> Iterator[str]:
-    """The datasets that a query for one value reads."""
-    from sqlglot import exp
-
-    query = _query(text)
-    if isinstance(query, exp.Select) and len(query.expressions) != 1:
-        raise _RefusedSqlError("the query must return one column")
-    for table in _tables_of_others(query):
-        if table.db or table.catalog:
-            place = table.sql(dialect="spark")
-            message = f"{place} is not a dataset: queries cannot read files or catalogs"
-            raise _RefusedSqlError(message)
-        yield table.name
-
-
-def _query(text: str) -> exp.Query:
-    from sqlglot import exp
-
-    query = _only(text)
-    if not isinstance(query, exp.Query):
-        raise _RefusedSqlError("this is not a query")
-    return query
-
-
-def _tables_of_others(query: exp.Query) -> Iterator[exp.Table]:
-    """The tables of a query that it does not define itself."""
-    from sqlglot import exp
-
-    defined = {cte.alias_or_name.lower() for cte in query.find_all(exp.CTE)}
-    for table in _tables_in(query):
-        if table.db or table.catalog or table.name.lower() not in defined:
-            yield table
-
-
-def _tables_in(query: exp.Query) -> Iterator[exp.Table]:
-    """Everything that a query reads by name, except for table functions, which are checked."""
-    from sqlglot import exp
-
-    for table in query.find_all(exp.Table):
-        if isinstance(table.this, exp.Identifier):
-            yield table
-            continue
-        name = table.this.name or table.this.sql_name()
-        if name.lower() not in _TABLE_FUNCTIONS:
-            raise _RefusedSqlError(f"the table function '{name}' is not allowed")
-
-
-def _moment_in(node: Expr) -> str | None:
-    """The text of a literal such as `DATE '2024-02-29'`, with which Spark fails if it is not a
-    date; `try_cast` makes it NULL."""
-    from sqlglot import exp
-
-    if not isinstance(node, exp.Cast) or node.args.get("safe"):
-        return None
-    is_moment = node.to.this in exp.DataType.TEMPORAL_TYPES
-    is_text = isinstance(node.this, exp.Literal) and node.this.is_string
-    return str(node.this.this) if is_moment and is_text else None
-
-
-def _only(text: str) -> Expr:
-    """Parses the single statement of a text, which must neither write nor leave Spark SQL."""
-    import sqlglot
-    from sqlglot import exp
-    from sqlglot.errors import ParseError, SqlglotError
-
-    # Unknown syntax is rejected below: sqlglot's own warning would add nothing.
-    logging.getLogger("sqlglot").setLevel(logging.ERROR)
-    try:
-        statements = [
-            parsed for parsed in sqlglot.parse(text, dialect="spark") if parsed is not None
-        ]
-    except SqlglotError as error:
-        details = error.errors if isinstance(error, ParseError) else []
-        problem = (details[0]["description"] if details else str(error)).splitlines()[0]
-        problem = problem.split(" for <class")[0]
-        raise _RefusedSqlError(f"invalid Spark SQL: {problem}") from error
-    except RecursionError:
-        raise _RefusedSqlError("the SQL is nested too deeply") from None
-    if len(statements) != 1:
-        raise _RefusedSqlError("expected one statement")
-    statement = statements[0]
-    writing = (exp.Insert, exp.Update, exp.Delete, exp.Merge, exp.Command, exp.Into)
-    for node in statement.walk():
-        if isinstance(node, (*writing, exp.QueryTransform)):  # TRANSFORM runs a script
-            raise _RefusedSqlError("only read-only SQL is allowed")
-        if (moment := _moment_in(node)) is not None and is_no_moment(moment):
-            hint = "write a day and a time that exist, or try_cast for a value that may be NULL"
-            raise _RefusedSqlError(f"{moment!r} is not a date or timestamp", hint)
-    objection = objection_to_calls(text)
-    if objection is not None:
-        raise _RefusedSqlError(objection)
-    return statement

@@ -9,12 +9,13 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes, satisfiability
 from dqx_airflow.dql.annotations import check_annotation
-from dqx_airflow.dql.checks import assertions
-from dqx_airflow.dql.checks.expressions import is_about_share
+from dqx_airflow.dql.checks import assertions, quantities
 from dqx_airflow.dql.checks.profile_rules import SelectableAssertions, check_rules, check_severity
+from dqx_airflow.dql.checks.shares import is_about_share
+from dqx_airflow.dql.constants import fold, settle_one
 from dqx_airflow.dql.dates import check_date, is_backwards
-from dqx_airflow.dql.linking import placeholders_in, placeholders_of
-from dqx_airflow.dql.walk import filters_over, fold, joined, repetitions, settle_one
+from dqx_airflow.dql.expansion import placeholders_in, placeholders_of
+from dqx_airflow.dql.walk import filters_over, joined, repetitions
 from dqx_airflow.values import Span
 from dqx_airflow.values.exact import NUMBERS
 
@@ -23,7 +24,7 @@ from dqx_airflow.values.exact import NUMBERS
 class MeaningChecker:
     """Checks the assertions of one suite, with the units and ranges of its constants."""
 
-    quantities: Mapping[str, assertions.Quantity]
+    quantities: Mapping[str, quantities.Quantity]
     ranges: Mapping[str, satisfiability.Range]
     questions_left: Iterator[int] = field(
         default_factory=lambda: iter(range(satisfiability.MOST_SYMBOLIC_QUESTIONS))
@@ -44,7 +45,7 @@ class MeaningChecker:
             return
         for where in filters_over(check, assertion):
             yield from satisfiability.check_rows(where, where.span, self.ranges, is_filter=True)
-        misfits = tuple(assertions.check_units(claim, self.quantities))
+        misfits = tuple(quantities.check_units(claim, self.quantities))
         yield from misfits
         if misfits or is_scaled:
             return
@@ -82,7 +83,7 @@ def check_suite(suite: nodes.Suite, used: set[str]) -> list[Diagnostic]:
         constants,
         used,
         MeaningChecker(
-            assertions.constant_quantities(valid), satisfiability.constant_ranges(valid)
+            quantities.constant_quantities(valid), satisfiability.constant_ranges(valid)
         ),
         _scaled_by(suite.profiles, selection),
         diagnostics,

@@ -20,7 +20,7 @@ from pyspark.sql.types import StringType, StructField, StructType, TimestampType
 from dqx_airflow.datasets.delta_log import require_whole_commits
 from dqx_airflow.datasets.reader_options import given_options, is_on, of_delta_table, option_of
 from dqx_airflow.datasets.settings import check_ref, timestamp_of
-from dqx_airflow.dql.checks import call_arguments
+from dqx_airflow.dql.checks import read_only_sql
 from dqx_airflow.engine.session import sail
 from dqx_airflow.engine.session.sail import INSTEAD, sail_version
 from dqx_airflow.engine.session.spark_errors import spark_failures
@@ -118,7 +118,7 @@ def _filtered(
     spark: SparkSession, opened: dataset.OpenDataset, condition: str
 ) -> dataset.OpenDataset:
     """The dataset with its filter, tried on no rows so that errors in it are found here."""
-    objection = call_arguments.objection_to_filter(condition)
+    objection = read_only_sql.objection_to_filter(condition)
     if objection is not None:
         message = f"the filter of dataset '{opened.ref.name}': {objection}"
         raise DatasetError(message, "write one predicate over its columns")
@@ -195,11 +195,11 @@ def open_query(spark: SparkSession, ref: DatasetRef, text: str) -> dataset.OpenD
     :raises DatasetError: the text is another statement, or reads a source that may lose values.
     """
     dataset.require_strict_session(spark, ref, "what it reads of the catalog")
-    objection = call_arguments.objection_to_select(text)
+    objection = read_only_sql.objection_to_select(text)
     if objection is not None:
         message = f"the query of dataset '{ref.name}': {objection}"
         raise DatasetError(message, "write one SELECT over tables of the catalog")
-    for table in call_arguments.tables_of_select(text):
+    for table in read_only_sql.tables_of_select(text):
         _require_strict(spark, ref, table)
     return dataset.OpenDataset.of_frame(ref, spark.sql(text), ref.location)
 
@@ -259,7 +259,7 @@ def _require_strict_views(
 def _tables_behind(about: Mapping[str, str]) -> Iterator[str]:
     """The full names of the tables that a view reads, possibly from other databases."""
     home = about.get("View Catalog and Namespace", "")
-    for table in call_arguments.tables_of_select(about.get("View Text", "")):
+    for table in read_only_sql.tables_of_select(about.get("View Text", "")):
         yield f"{home}.{table}" if home and "." not in table else table
 
 
