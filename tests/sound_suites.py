@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.dql.linking import Reader, no_imports
+from dqx_airflow.dql.import_readers import Reader, no_imports
 from dqx_airflow.dql.nodes import Suite
 from dqx_airflow.values import SourceFile
 

@@ -1,23 +1,12 @@
 """The Python API: DQL run from Python, and suites written in Python."""
 
-from dqx_airflow.api.contract import (
-    Contract,
-    ContractRegistry,
-    ContractValidator,
-    ContractViolation,
-    assert_contract,
-)
+from dqx_airflow.api.contract import Contract, ContractValidator, ContractViolation, assert_contract
+from dqx_airflow.api.contract_registry import ContractRegistry
 from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase, StoredDatabase
 from dqx_airflow.api.expressions import MetricExpression, MetricProvider
-from dqx_airflow.api.run import (
-    DatedResults,
-    DatesFailed,
-    Result,
-    Results,
-    SuiteFailed,
-    read_validated,
-)
+from dqx_airflow.api.run import DatedResults, DatesFailed, Result, Results, SuiteFailed
 from dqx_airflow.api.suite import Interpreter, Suite
+from dqx_airflow.api.validated import read_validated
 from dqx_airflow.api.verification import Context, VerificationSuite, check
 from dqx_airflow.plan.in_memory.table import Table
 from dqx_airflow.tuning.tunables import (

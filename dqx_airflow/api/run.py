@@ -1,12 +1,10 @@
-"""Runs suites from Python, the keywords of a run, and its results: of one date, or of several;
-also as HTML for notebooks.
+"""Runs suites from Python: the keywords of a run, and its results, of one date or of several, also
+as HTML for notebooks.
 """
 
 from __future__ import annotations
 
 import inspect
-import json
-import os
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -18,26 +16,23 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 from dqx_airflow import values
 from dqx_airflow.api.database import Database, SparkDatabase, StoredDatabase
-from dqx_airflow.datasets.settings import is_table
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.renderers import drawn_error
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.diagnostics.verdicts import draw_report, format_value, headline
 from dqx_airflow.dql.check import Checked
-from dqx_airflow.errors import RequestError, UnverifiedError, UpstreamFailure
+from dqx_airflow.errors import RequestError, UpstreamFailure
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import DEFAULT_COST, Cost, Plan, Scanned
 from dqx_airflow.plan.selection import plan_of as plan_of_request
 from dqx_airflow.results.report_rows import results_rows
 from dqx_airflow.results.schema import MONTH, RESULTS_SCHEMA
 from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Severity, Status, Verdict
-from dqx_airflow.values.blank import require_no_blank
 from dqx_airflow.values.exact import exact_text, is_decimal, nearest_float
-from dqx_airflow.values.json_form import storage_options_of
 from dqx_airflow.values.request import Words, dates_of_range, day_in, is_range, selection_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    pass
 
 
 def html_of(report: GateReport) -> str:
@@ -287,95 +282,6 @@ class DatedResults(Mapping[date, Results]):
         )
         head = "<thead><tr><th>date</th><th>outcome</th></tr></thead>"
         return f"<table>{head}<tbody>{rows}</tbody></table>"
-
-
-def read_validated(
-    spark: SparkSession,
-    report: GateReport | Mapping[str, Any] | str,
-    dataset: str,
-    *,
-    verify: bool = False,
-    results_root: str | None = None,
-    public_key: str | None = None,
-) -> DataFrame:
-    """The rows of a dataset that a gate let through, in exactly that version.
-
-    They are read from where the gate promoted them to or, without a promotion, from where it read
-    them.
-
-        summary = context["ti"].xcom_pull(task_ids="gate", key="dqx_report")
-        orders = read_validated(spark, summary, "orders")
-
-    :param report: a report, or its summary in the XCom `dqx_report`, also as JSON, for the
-        arguments of a job.
-    :param dataset: the name of the dataset in the gate.
-    :param verify: whether the receipts of the gates must account for the version, as for
-        `dql verify`.
-    :param results_root: the results store with the receipts; by default `DQX_RESULTS_ROOT`.
-    :param public_key: the path of the key that must have signed the receipts.
-    :raises UnverifiedError: they do not; it says what differs.
-    :raises RequestError: the gate let nothing through, or the version of the dataset is unknown; or
-        an argument is empty, such as a key from a variable that is not set.
-    :raises DatasetError: the version can no longer be read.
-    """
-    from dqx_airflow.engine.sources.open import open_dataset
-
-    require_no_blank({"results_root": results_root, "public_key": public_key})
-    rows = _validated(report, dataset)
-    if verify:
-        _verify(spark, rows, results_root or os.environ.get("DQX_RESULTS_ROOT", ""), public_key)
-    place = {"table" if is_table(rows.location) else "path": rows.location}
-    opened = open_dataset(spark, values.DatasetRef(dataset, version=rows.version, **place))  # type: ignore[arg-type]
-    frame = opened.read({None})
-    return frame if rows.condition is None else frame.where(rows.condition)
-
-
-def _verify(
-    spark: SparkSession, rows: values.ValidatedRows, root: str, public_key: str | None
-) -> None:
-    """:raises UnverifiedError: the rows are not what gates promoted."""
-    from dqx_airflow.results.query import StoredResults
-    from dqx_airflow.results.verify import verify_table
-
-    location = rows.location
-    if is_table(location):
-        location = spark.sql(f"DESCRIBE DETAIL {location}").select("location").collect()[0][0]
-    results = StoredResults(root, storage_options_of(os.environ))
-    found = verify_table(results, location, rows.version, public_key)
-    if found.differences:
-        raise UnverifiedError(str(found))
-
-
-def _validated(report: GateReport | Mapping[str, Any] | str, dataset: str) -> values.ValidatedRows:
-    if isinstance(report, GateReport):
-        outcome, validated = report.outcome.value, report.validated
-    else:
-        summary = _summary(report)
-        outcome = str(summary.get("outcome"))
-        try:
-            text = json.dumps(summary.get("validated"))
-            validated = values.from_json(dict[str, values.ValidatedRows], text)
-        except ValueError as error:
-            raise RequestError(f"the summary of the gate cannot be read: {error}") from error
-    if dataset in validated:
-        return validated[dataset]
-    if outcome not in ("passed", "warned"):
-        raise RequestError(f"the gate is {outcome}, so no data was released")
-    raise RequestError(
-        f"the gate knows no version of dataset '{dataset}'",
-        f"known datasets: {', '.join(validated) or 'none'}; only Delta tables have versions",
-    )
-
-
-def _summary(given: Mapping[str, Any] | str) -> Mapping[str, Any]:
-    if isinstance(given, str):
-        try:
-            given = json.loads(given)
-        except ValueError as error:
-            raise RequestError(f"invalid summary of a gate: {error}") from error
-    if not isinstance(given, Mapping) or "validated" not in given:
-        raise RequestError("invalid summary of a gate", "pass the XCom dqx_report of the gate")
-    return given
 
 
 Function = TypeVar("Function", bound=Callable[..., Any])

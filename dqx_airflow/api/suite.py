@@ -16,7 +16,7 @@ from dqx_airflow.api.run import DatedResults, Results, RunKeywords, SelectedRunK
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked, check_source
-from dqx_airflow.dql.linking import FileReader, Reader, no_imports, search_path
+from dqx_airflow.dql.import_readers import FileReader, Reader, no_imports, search_path
 from dqx_airflow.dql.printer import show_claim, show_selector
 from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.adjustments import active_profiles

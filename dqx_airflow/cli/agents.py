@@ -107,7 +107,7 @@ class Tools:
         """
         from dqx_airflow.cli.suites import count_text
         from dqx_airflow.dql.check import check_source
-        from dqx_airflow.dql.linking import FileReader, search_path
+        from dqx_airflow.dql.import_readers import FileReader, search_path
         from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 
         path = self._inside(suite)

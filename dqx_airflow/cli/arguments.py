@@ -16,13 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from dqx_airflow.cli.command import (
-    ROOT_VARIABLES,
-    finite,
-    parameters_of,
-    storage_options,
-    with_parameters,
-)
+from dqx_airflow.cli.command import ROOT_VARIABLES, finite, storage_options
+from dqx_airflow.cli.documented import parameters_of, with_parameters
 from dqx_airflow.datasets.dqx_toml import Output, Unsupported, find_settings, read_settings
 from dqx_airflow.errors import DqxError, RequestError
 from dqx_airflow.limits import LARGEST_MAP_INDEX, MOST_CLOCK_SKEW_HOURS

@@ -25,7 +25,7 @@ from dqx_airflow.diagnostics.renderers import drawn_error
 from dqx_airflow.diagnostics.verdicts import SHOWN_ROWS
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.checks.assertions import datasets_of
-from dqx_airflow.dql.linking import FileReader, search_path
+from dqx_airflow.dql.import_readers import FileReader, search_path
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from dqx_airflow.cli import command
+from dqx_airflow.cli import command, exit_codes
 from dqx_airflow.cli.arguments import ConfigOption, DatasetOption, Options
 from dqx_airflow.cli.reports import print_table
 from dqx_airflow.diagnostics.machine_formats import json_text
@@ -82,7 +82,7 @@ def coverage(
         print_table(_HEAD, map(_row, tables))
         typer.echo(f"\n{checked} of {len(tables)} tables checked, {seen} of {columns} columns seen")
     if 100 * checked < least * max(len(tables), 1):
-        raise typer.Exit(command.EXIT_FAILED)
+        raise typer.Exit(exit_codes.EXIT_FAILED)
 
 
 def _row(table: TableCoverage) -> tuple[str, ...]:

@@ -28,7 +28,8 @@ from urllib.request import Request, urlopen
 
 import typer
 
-from dqx_airflow.cli.command import EXIT_FAILED, from_here, template
+from dqx_airflow.cli.command import from_here, template
+from dqx_airflow.cli.exit_codes import EXIT_FAILED
 from dqx_airflow.errors import DqxError, RequestError
 from dqx_airflow.values import Status, Verdict
 from dqx_airflow.values.files import shipped
@@ -462,7 +463,7 @@ def _show(
     """Prints the results of the days and where to look next; returns what was unexpected."""
     from dqx_airflow.diagnostics.templates import filled
     from dqx_airflow.diagnostics.verdicts import draw_verdict, headline
-    from dqx_airflow.results.query import find_report, list_runs
+    from dqx_airflow.results.runs import find_report, list_runs
 
     console.print(_table([*states], states))
     surprises = []

@@ -27,7 +27,7 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic, errors_of, listed
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.dql.linking import FileReader, search_path
+from dqx_airflow.dql.import_readers import FileReader, search_path
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.resolve import QUIET, resolve

@@ -70,7 +70,7 @@ def explain(
             f"no suite found at {path}", f"{what_to_give(path)}; a code looks like E001"
         )
     from dqx_airflow.dql.check import check_source
-    from dqx_airflow.dql.linking import FileReader, search_path
+    from dqx_airflow.dql.import_readers import FileReader, search_path
 
     if stage == "plan":
         typer.echo(_plan(replace(shared, paths=(path,)), format, shows_cost=cost))

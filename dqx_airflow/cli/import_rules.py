@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
-from dqx_airflow.cli import command
+from dqx_airflow.cli import command, exit_codes
 from dqx_airflow.cli.json_objects import imported_rule_object
 from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.diagnostics.templates import filled
@@ -78,7 +78,7 @@ def import_rules(
         "different": (ImportOutcome.NOT_TRANSLATED, ImportOutcome.DIFFERENT),
     }[fail_on]
     if any(imported.outcome in failing for imported in suite.rules):
-        raise typer.Exit(command.EXIT_FAILED)
+        raise typer.Exit(exit_codes.EXIT_FAILED)
 
 
 def _read_files(
@@ -100,4 +100,4 @@ def _read_files(
             typer.echo(f"error: {path}: {error}", err=True)
             wrong = True
     if wrong:
-        raise typer.Exit(command.EXIT_WRONG)
+        raise typer.Exit(exit_codes.EXIT_WRONG)

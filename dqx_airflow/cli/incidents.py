@@ -21,8 +21,9 @@ from dqx_airflow.limits import MOST_DAYS
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from dqx_airflow.results.incidents import Changes, Incident, LackingRows
+    from dqx_airflow.results.incidents import Incident, LackingRows
     from dqx_airflow.results.query import StoredResults
+    from dqx_airflow.results.what_changed import Changes
     from dqx_airflow.values.report import Waiver
 
 
@@ -50,7 +51,8 @@ def incidents(
     :param reason: Why it is closed.
     :param author: Who decides; default: the current user.
     """
-    from dqx_airflow.results.incidents import changes_before, lacking_rows
+    from dqx_airflow.results.incidents import lacking_rows
+    from dqx_airflow.results.what_changed import changes_before
 
     results = results_at(root)
     found = _incidents_of(results, gate)

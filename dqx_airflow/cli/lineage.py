@@ -10,11 +10,11 @@ from typing import Annotated
 
 import typer
 
-from dqx_airflow.cli import command
+from dqx_airflow.cli import command, documented, exit_codes
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.limits import LONGEST_TIME_S
 
-lineage_app = command.Commands(help="Manage the lineage events of gates.", no_args_is_help=True)
+lineage_app = documented.Commands(help="Manage the lineage events of gates.", no_args_is_help=True)
 
 _EACH_S = 5.0
 
@@ -69,4 +69,4 @@ def flush(
     else:
         typer.echo(f"{sent} sent, {left} left in {folder}")
     if left:
-        raise typer.Exit(command.EXIT_INFRASTRUCTURE)
+        raise typer.Exit(exit_codes.EXIT_INFRASTRUCTURE)

@@ -8,7 +8,8 @@ from typing import Annotated, NoReturn
 import typer
 
 import dqx_airflow
-from dqx_airflow.cli.command import Command, CommandGroup, group_of
+from dqx_airflow.cli.documented import Command, group_of
+from dqx_airflow.cli.exit_codes import CommandGroup
 from dqx_airflow.engine.session.launch import collect_rarely, leave, open_closed_streams
 
 

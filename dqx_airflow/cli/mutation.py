@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dqx_airflow.cli import arguments, command
-from dqx_airflow.cli.command import EXIT_FAILED, print_or_write, storage_options
+from dqx_airflow.cli.command import print_or_write, storage_options
+from dqx_airflow.cli.exit_codes import EXIT_FAILED
 from dqx_airflow.cli.reports import printable, xml_attribute
 from dqx_airflow.datasets.dqx_toml import Output
 from dqx_airflow.diagnostics.machine_formats import json_text
@@ -92,7 +93,8 @@ def mutate(
 
 def _fine_day(options: arguments.Options) -> tuple[GateRequest, datetime]:
     """The request of the last run on the fine day, with the versions that it read, and its time."""
-    from dqx_airflow.results.query import RunsWanted, StoredResults, find_report
+    from dqx_airflow.results.query import RunsWanted, StoredResults
+    from dqx_airflow.results.runs import find_report
 
     request = request_of(options)
     key, root = request.run_key, request.results_root

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from dqx_airflow.cli import command
+from dqx_airflow.cli import command, exit_codes
 from dqx_airflow.cli.results import results_under
 from dqx_airflow.errors import RequestError, first_line
 
@@ -82,4 +82,4 @@ def verify(
     found = verify_table(results_under(root), path, number, public_key)
     typer.echo(command.json_if(output, found) or str(found))
     if found.differences:
-        raise typer.Exit(command.EXIT_FAILED)
+        raise typer.Exit(exit_codes.EXIT_FAILED)

@@ -10,7 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from dqx_airflow.cli.arguments import results_of
-from dqx_airflow.cli.command import EXIT_FAILED, ROOT_VARIABLES
+from dqx_airflow.cli.command import ROOT_VARIABLES
+from dqx_airflow.cli.exit_codes import EXIT_FAILED
 from dqx_airflow.cli.results import find_run
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import DqxError, RequestError, first_line

@@ -15,7 +15,9 @@ import typer
 
 from dqx_airflow.cli import command
 from dqx_airflow.cli.arguments import Options, with_shared_options
-from dqx_airflow.cli.command import EXIT_FAILED, EXIT_WRONG, Commands, TextFormatOption
+from dqx_airflow.cli.command import TextFormatOption
+from dqx_airflow.cli.documented import Commands
+from dqx_airflow.cli.exit_codes import EXIT_FAILED, EXIT_WRONG
 from dqx_airflow.cli.incidents import results_at
 from dqx_airflow.cli.results import days_in
 from dqx_airflow.datasets.dqx_toml import Output

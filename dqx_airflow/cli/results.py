@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from dqx_airflow.cli import command
+from dqx_airflow.cli import command, documented
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import MOST_LISTED
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from dqx_airflow.results.upkeep import Upkeep
     from dqx_airflow.values import GateReport
 
-app = command.Commands(
+app = documented.Commands(
     help="Inspect the results of gates and maintain their store.", no_args_is_help=True
 )
 
@@ -48,7 +48,7 @@ def list_(
     :param limit: Maximum number of runs.
     :param all_attempts: Include attempts that a later one superseded.
     """
-    from dqx_airflow.results.query import list_runs
+    from dqx_airflow.results.runs import list_runs
 
     runs = list_runs(
         results_under(root),
@@ -183,7 +183,7 @@ def find_run(results: StoredResults, run_id: str) -> GateReport:
     """The report of a run, by the first characters of its id, or of the `latest`.
 
     :raises RequestError: the run does not exist."""
-    from dqx_airflow.results.query import find_report, list_runs
+    from dqx_airflow.results.runs import find_report, list_runs
 
     newest = list_runs(results, limit=1) if run_id == "latest" else ()
     report = find_report(results, newest[0].run_id if newest else run_id)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from dqx_airflow.cli import command
+from dqx_airflow.cli import command, exit_codes
 from dqx_airflow.cli.arguments import Options, with_shared_options
 from dqx_airflow.diagnostics.renderers import draw
 from dqx_airflow.errors import DqxError
@@ -31,8 +31,8 @@ EXIT_OF = {
     Outcome.PASSED: 0,
     Outcome.WARNED: 0,
     Outcome.ACCEPTED: 0,
-    Outcome.BLOCKED: command.EXIT_FAILED,
-    Outcome.BROKEN: command.EXIT_BROKEN,
+    Outcome.BLOCKED: exit_codes.EXIT_FAILED,
+    Outcome.BROKEN: exit_codes.EXIT_BROKEN,
 }
 
 
@@ -66,7 +66,7 @@ def run_call(options: Options) -> int:
     try:
         return runner.watch() if options.watch else runner.run()
     except KeyboardInterrupt:
-        return command.EXIT_INTERRUPTED
+        return exit_codes.EXIT_INTERRUPTED
     finally:
         runner.close()
 
@@ -88,7 +88,7 @@ class _Runner:
             self._read = stamps_of(call.files)
         print_diagnostics(call)
         if call.has_errors:
-            return command.EXIT_WRONG
+            return exit_codes.EXIT_WRONG
         asked = call.requests[0].session_settings
         settings = {**asked, **call.settings.session}
         extra = "sail" if call.settings.connection.address == "sail" else "spark"
@@ -109,7 +109,7 @@ class _Runner:
                     file = opened.enter_context(output_file.open("w", encoding="utf-8"))
                 except OSError as error:
                     _print_error(f"{output_file} cannot be written: {error.strerror or error}")
-                    return command.EXIT_WRONG
+                    return exit_codes.EXIT_WRONG
             reports = self._reports(call, self._spark, codes)
             earliest = [*islice(reports, 1)]
             # Imported by now, while Spark worked on the first report.
@@ -127,7 +127,7 @@ class _Runner:
             try:
                 reports = spark.run(requests)
             except DqxError as error:
-                codes.append(command.exit_code_of(error))
+                codes.append(exit_codes.exit_code_of(error))
                 names = dict.fromkeys(request.suite.name for request in requests)
                 _print_error(f"{', '.join(names)}: {error.problem}", error.hint)
             else:

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import typer
 
 from dqx_airflow.cli import command
-from dqx_airflow.cli.command import EXIT_FAILED, EXIT_WRONG, from_here, suite_files, what_to_give
+from dqx_airflow.cli.command import from_here, suite_files, what_to_give
+from dqx_airflow.cli.exit_codes import EXIT_FAILED, EXIT_WRONG
 from dqx_airflow.diagnostics import machine_formats, renderers
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, errors_of
 from dqx_airflow.dql.syntax.source_file import LARGEST_FILE, Unreadable, read_source, source_of
@@ -55,7 +56,7 @@ def check(
         block keeps it, else FAIL.
     """
     from dqx_airflow.dql.check import check_source
-    from dqx_airflow.dql.linking import FileReader, search_path
+    from dqx_airflow.dql.import_readers import FileReader, search_path
     from dqx_airflow.dql.syntax.source_file import is_block_file
 
     files, missing = files_at(paths)
@@ -290,7 +291,7 @@ def lsp(stdio: bool = False) -> None:
 
     :param stdio: Use stdio (the default and only transport).
     """
-    from dqx_airflow.dql.linking import search_path
+    from dqx_airflow.dql.import_readers import search_path
 
     with command.of_extra("the language server", "lsp", "pygls", "lsprotocol"):
         from dqx_airflow.editor.server import create_server

@@ -12,7 +12,8 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.suite import check_constant, check_suite
 from dqx_airflow.dql.constants import settle_one
 from dqx_airflow.dql.expansion import Expander
-from dqx_airflow.dql.linking import Linker, Reader, Scope, no_imports
+from dqx_airflow.dql.import_readers import Reader, no_imports
+from dqx_airflow.dql.linking import Linker, Scope
 from dqx_airflow.dql.syntax.datalex_blocks import read_blocks
 from dqx_airflow.dql.syntax.grammar import gc_paused
 from dqx_airflow.dql.syntax.parser import Parsed, parse

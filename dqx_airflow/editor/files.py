@@ -14,7 +14,7 @@ from dqx_airflow.contracts.datalex_binding import check_blocks, find_manifest
 from dqx_airflow.contracts.dialects.datalex import read_manifest
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql.check import Checked, check_source
-from dqx_airflow.dql.linking import FileReader, Reader, no_imports
+from dqx_airflow.dql.import_readers import FileReader, Reader, no_imports
 from dqx_airflow.dql.syntax.source_file import is_block_file
 from dqx_airflow.values import SourceFile
 

@@ -16,7 +16,8 @@ from typing import TypeAlias
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.expansion import Expander
-from dqx_airflow.dql.linking import Linker, Reader, Scope
+from dqx_airflow.dql.import_readers import Reader
+from dqx_airflow.dql.linking import Linker, Scope
 from dqx_airflow.dql.printer import show_claim, show_constant, show_macro_head
 from dqx_airflow.dql.syntax.parser import parse
 from dqx_airflow.values import SourceFile, Span

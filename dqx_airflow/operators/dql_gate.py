@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from dqx_airflow.dql.check import Checked
-    from dqx_airflow.dql.linking import Reader
+    from dqx_airflow.dql.import_readers import Reader
     from dqx_airflow.dql.nodes import Suite
     from dqx_airflow.operators.gate_source import FoundSource
     from dqx_airflow.values import DatasetRef, GateRequest, Selection, ShadowSuite, SourceFile
@@ -262,7 +262,7 @@ def _namesakes(name: str) -> str:
 def _checked(source: FoundSource) -> tuple[Checked, tuple[Path, ...]]:
     """The suite with its diagnostics, and the files that were read for it."""
     from dqx_airflow.dql.check import check_source
-    from dqx_airflow.dql.linking import FileReader
+    from dqx_airflow.dql.import_readers import FileReader
 
     read = _reader(source)
     checked = check_source(source.source, read, needs_suite=True)
@@ -271,7 +271,7 @@ def _checked(source: FoundSource) -> tuple[Checked, tuple[Path, ...]]:
 
 def _reader(source: FoundSource) -> Reader:
     """A reader of the imports of a suite."""
-    from dqx_airflow.dql.linking import FileReader, no_imports, search_path
+    from dqx_airflow.dql.import_readers import FileReader, no_imports, search_path
 
     if source.path is None:
         return no_imports

@@ -206,7 +206,8 @@ class GateTrigger(BaseTrigger):
         return TriggerEvent(payload)
 
     def _has_report(self) -> bool:
-        from dqx_airflow.results.query import StoredResults, read_reports
+        from dqx_airflow.results.query import StoredResults
+        from dqx_airflow.results.runs import read_reports
 
         request = from_json(GateRequest, self.request)
         keys = request.run_keys

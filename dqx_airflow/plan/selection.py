@@ -18,7 +18,7 @@ from dqx_airflow.diagnostics.renderers import drawn_error
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.checks.assertions import datasets_of
-from dqx_airflow.dql.linking import Reader, inlined
+from dqx_airflow.dql.import_readers import Reader, inlined
 from dqx_airflow.dql.syntax.source_file import Unreadable
 from dqx_airflow.dql.watches import Watched, with_columns
 from dqx_airflow.errors import RequestError

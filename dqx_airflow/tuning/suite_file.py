@@ -19,7 +19,7 @@ from dqx_airflow.diagnostics.renderers import draw, drawn_error
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.constants import settle
-from dqx_airflow.dql.linking import FileReader, Reader, search_path
+from dqx_airflow.dql.import_readers import FileReader, Reader, search_path
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source, source_of
 from dqx_airflow.errors import ChangeRefusedError, RequestError

@@ -22,12 +22,12 @@ from dqx_airflow.results.incidents import (
     ACKNOWLEDGED,
     CLOSED,
     COMMENT,
-    Changes,
     Incident,
     changes_before,
 )
 from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.report_rows import RunRow
+from dqx_airflow.results.what_changed import Changes, changes_before
 from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.clearing import clear_tasks, require_clearable

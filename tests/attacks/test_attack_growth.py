@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from dqx_airflow.engine.job import run_gates
-from dqx_airflow.results.query import list_runs
+from dqx_airflow.results.runs import list_runs
 from dqx_airflow.values import DatasetRef, Status
 from tests.attacks.attack_gates import gate_request
 

@@ -25,7 +25,8 @@ from dqx_airflow.engine.job import run_gates
 from dqx_airflow.errors import StoreError
 from dqx_airflow.results.decisions import acceptance_of
 from dqx_airflow.results.incidents import stored_incidents, write_notes
-from dqx_airflow.results.query import RunsWanted, StoredResults, find_report, list_runs, read_report
+from dqx_airflow.results.query import RunsWanted, StoredResults
+from dqx_airflow.results.runs import find_report, list_runs, read_report
 from dqx_airflow.values import (
     Attempt,
     DatasetRef,

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from dqx_airflow.results.query import list_runs
+from dqx_airflow.results.runs import list_runs
 
 pytestmark = pytest.mark.nightly
 

@@ -14,7 +14,7 @@ import typer
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from dqx_airflow.cli.command import CommandGroup
+from dqx_airflow.cli.exit_codes import CommandGroup
 from dqx_airflow.cli.main import app
 from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import StoreError

@@ -19,7 +19,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from dqx_airflow.results.query import list_runs
+from dqx_airflow.results.runs import list_runs
 from dqx_airflow.values import GateReport, Origin, Outcome, Status, from_json
 from tests.command_line import Called, dql
 from tests.markdown_cases import Case, cases

@@ -15,7 +15,7 @@ import pytest
 from deltalake import write_deltalake
 
 from dqx_airflow.cli.package import write_bundle
-from dqx_airflow.results.query import read_report
+from dqx_airflow.results.runs import read_report
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, Outcome, RunKey, SourceFile
 from dqx_airflow.values.files import shipped
 from dqx_airflow.values.json_form import to_arguments

@@ -12,7 +12,7 @@ import pytest
 from dqx_airflow.diagnostics import Diagnostic, draw
 from dqx_airflow.dql import expansion
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.dql.linking import FileReader
+from dqx_airflow.dql.import_readers import FileReader
 from dqx_airflow.dql.syntax.source_file import LARGEST_FILE, MOST_WORDS, Unreadable, read_source
 from dqx_airflow.dql.syntax.syntax_errors import MOST_SYNTAX_ERRORS
 from dqx_airflow.values import SourceFile, Span

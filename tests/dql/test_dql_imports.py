@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dqx_airflow.dql.linking import FileReader, search_path
+from dqx_airflow.dql.import_readers import FileReader, search_path
 from dqx_airflow.values import SourceFile
 
 

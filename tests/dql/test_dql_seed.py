@@ -10,7 +10,7 @@ import pytest
 from dqx_airflow.diagnostics import Level
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.checks.assertions import datasets_of
-from dqx_airflow.dql.linking import FileReader
+from dqx_airflow.dql.import_readers import FileReader
 from dqx_airflow.plan.dataset_needs import check_datasets
 from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.values import DatasetRef, SourceFile

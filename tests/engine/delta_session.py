@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from dqx_airflow.api.run import read_validated
+from dqx_airflow.api.validated import read_validated
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.outputs.promotion_target import PromotionTarget
 from dqx_airflow.engine.scan.frames import rows_of

@@ -17,7 +17,7 @@ from dqx_airflow.api.contract import ContractValidator
 from dqx_airflow.api.database import SparkDatabase
 from dqx_airflow.api.suite import Suite
 from dqx_airflow.engine.job import run_gates
-from dqx_airflow.results.query import find_report
+from dqx_airflow.results.runs import find_report
 from dqx_airflow.values import GateReport, Outcome, Status
 from dqx_airflow.values.request import ANSI
 from tests.connect_server import connect_server

@@ -16,7 +16,7 @@ from dqx_airflow.contracts.enforcement.contract_datasets import dataset_settings
 from dqx_airflow.contracts.enforcement.enforced_contract import enforce
 from dqx_airflow.datasets.settings import dataset_ref
 from dqx_airflow.engine.contract_properties import publish
-from dqx_airflow.results.query import read_report
+from dqx_airflow.results.runs import read_report
 from dqx_airflow.values import (
     ContractDescription,
     DatasetRef,

@@ -15,7 +15,7 @@ import pytest
 
 from dqx_airflow.engine.job import run_gates, try_gates
 from dqx_airflow.errors import RequestError
-from dqx_airflow.results.query import list_runs, read_report
+from dqx_airflow.results.runs import list_runs, read_report
 from dqx_airflow.values import (
     DatasetRef,
     GatePart,

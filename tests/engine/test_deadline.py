@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.errors import DeadlineError
-from dqx_airflow.results.query import read_report
+from dqx_airflow.results.runs import read_report
 from dqx_airflow.values import DatasetRef
 from dqx_airflow.values.files import shipped
 from dqx_airflow.values.json_form import EXIT_TIMED_OUT, to_arguments

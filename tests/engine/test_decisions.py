@@ -20,7 +20,8 @@ from dqx_airflow.errors import RequestError
 from dqx_airflow.results import store
 from dqx_airflow.results.decisions import acceptance_of, new_waiver, write_waivers
 from dqx_airflow.results.incidents import stored_incidents, write_notes
-from dqx_airflow.results.query import RunsWanted, StoredResults, read_report
+from dqx_airflow.results.query import RunsWanted, StoredResults
+from dqx_airflow.results.runs import read_report
 from dqx_airflow.results.verify import verify_table
 from dqx_airflow.values import Attempt, DatasetRef, GateReport, GateRequest, Outcome, Verdict
 from tests.engine.lake import ORDERS, TODAY, YESTERDAY, Run, delta, request

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 
 from dqx_airflow.engine.job import run_gates
-from dqx_airflow.results.query import read_report
+from dqx_airflow.results.runs import read_report
 from dqx_airflow.values import GateReport, Status, from_json, to_json
 from tests.engine.lake import TODAY, Run, delta, request
 

@@ -16,7 +16,7 @@ import pytest
 from deltalake import DeltaTable
 
 from dqx_airflow.diagnostics.verdicts import draw_report
-from dqx_airflow.results.query import read_report
+from dqx_airflow.results.runs import read_report
 from dqx_airflow.values import DatasetRef, GateReport, Outcome, Status, Verdict
 from dqx_airflow.values.json_form import to_arguments
 from tests.engine.lake import ORDERS, TODAY, Run, delta, request

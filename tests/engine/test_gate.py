@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.errors import SourceError, StoreError
-from dqx_airflow.results.query import read_report
+from dqx_airflow.results.runs import read_report
 from dqx_airflow.values import DatasetRef, GateReport, ImportedFile, Outcome, SourceFile
 from tests.engine.lake import ORDERS, TODAY, YESTERDAY, Run, delta, request
 from tests.job_count import jobs_so_far

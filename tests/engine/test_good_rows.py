@@ -18,7 +18,7 @@ from deltalake import DeltaTable, write_deltalake
 from dqx_airflow.diagnostics.verdicts import headline
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.errors import RequestError
-from dqx_airflow.results.query import read_report
+from dqx_airflow.results.runs import read_report
 from dqx_airflow.values import (
     Attempt,
     DatasetRef,

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from dqx_airflow.results.query import read_report
+from dqx_airflow.results.runs import read_report
 from dqx_airflow.values import DatasetRef, GateReport, Origin, Status
 from tests.engine.lake import TODAY, Run, request
 from tests.job_count import jobs_so_far

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from dqx_airflow.contracts.enforcement.enforced_contract import enforce
-from dqx_airflow.results.query import StoredResults, read_report
+from dqx_airflow.results.query import StoredResults
+from dqx_airflow.results.runs import read_report
 from dqx_airflow.values import ImportedFile, SourceFile
 from tests.engine.lake import ORDERS, TODAY, Run, delta, request
 

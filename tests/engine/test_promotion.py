@@ -19,8 +19,9 @@ from dqx_airflow.diagnostics.verdicts import headline
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.outputs.promotion import write_files
 from dqx_airflow.errors import PromotionError, RequestError, UnverifiedError
-from dqx_airflow.results.query import StoredResults, read_report
+from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.receipts import receipts_of
+from dqx_airflow.results.runs import read_report
 from dqx_airflow.results.verify import verify_table
 from dqx_airflow.values import (
     Attempt,

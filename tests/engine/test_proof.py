@@ -23,7 +23,8 @@ from dqx_airflow.engine.session.spark_session import settings_of
 from dqx_airflow.lineage.events import tags
 from dqx_airflow.plan.schema_check import Schema
 from dqx_airflow.results.proofs import gates_not_proven, read_proofs, write_proof
-from dqx_airflow.results.query import StoredResults, find_report
+from dqx_airflow.results.query import StoredResults
+from dqx_airflow.results.runs import find_report
 from dqx_airflow.values import (
     Attempt,
     DatasetRef,

@@ -14,7 +14,7 @@ from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results import quarantines
-from dqx_airflow.results.query import read_report
+from dqx_airflow.results.runs import read_report
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey
 from tests.engine.lake import ORDERS, TODAY, YESTERDAY, Run, delta, request
 

@@ -14,7 +14,7 @@ from dqx_airflow.engine.job import run_gates
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results.alerts import alerts
 from dqx_airflow.results.past_days import query_results
-from dqx_airflow.results.query import list_runs, read_report
+from dqx_airflow.results.runs import list_runs, read_report
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Outcome, Status
 from dqx_airflow.values.request import selection_of
 from tests.engine.lake import ORDERS, Run, delta, request

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from dqx_airflow.diagnostics.verdicts import draw_report
-from dqx_airflow.dql.linking import no_imports
+from dqx_airflow.dql.import_readers import no_imports
 from dqx_airflow.plan.selection import shadow_suite
-from dqx_airflow.results.query import read_report
+from dqx_airflow.results.runs import read_report
 from dqx_airflow.values import GateReport, GateRequest, Outcome, ShadowSuite, SourceFile, Status
 from tests.engine.lake import ORDERS, Run, delta, request
 from tests.job_count import jobs_so_far

@@ -17,7 +17,7 @@ import pytest
 from dqx_airflow.engine.job import main
 from dqx_airflow.engine.session import spark_versions
 from dqx_airflow.engine.session.spark_session import earlier_sparks
-from dqx_airflow.results.query import read_report
+from dqx_airflow.results.runs import read_report
 from dqx_airflow.values import DatasetRef, GateRequest
 from dqx_airflow.values.json_form import EXIT_TIMED_OUT, to_arguments
 from tests.engine.lake import ORDERS, delta, request

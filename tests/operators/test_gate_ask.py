@@ -21,7 +21,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from dqx_airflow.results.decisions import acceptances
 from dqx_airflow.results.incidents import notes_from, stored_incidents, write_notes
-from dqx_airflow.results.query import RunsWanted, StoredResults, list_runs
+from dqx_airflow.results.query import RunsWanted, StoredResults
+from dqx_airflow.results.runs import list_runs
 from tests.operators.airflow_services import Airflow, airflow_services
 
 pytestmark = [pytest.mark.airflow, pytest.mark.slow]

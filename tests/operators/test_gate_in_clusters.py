@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from dqx_airflow.results.query import list_runs
+from dqx_airflow.results.runs import list_runs
 from tests.operators.clusters import Bundle, Cluster, packaged
 from tests.operators.gate_stubs import (
     ENDLESS,

@@ -26,7 +26,7 @@ import pytest
 from deltalake import write_deltalake
 
 import dqx_airflow
-from dqx_airflow.results.query import list_runs
+from dqx_airflow.results.runs import list_runs
 from tests.operators.gate_stubs import ENDLESS, SUITE, Gates, Log, Run, dag_file, killed, wait_for
 from tests.processes import PROGRAMS, environment, free_port, running, succeeds, wait_until
 

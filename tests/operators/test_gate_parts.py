@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dqx_airflow.results.query import list_runs
+from dqx_airflow.results.runs import list_runs
 from tests.operators.gate_stubs import SUITE, FakeTask, Gates, Log, SparkSubmit
 
 pytestmark = pytest.mark.airflow

@@ -13,7 +13,7 @@ import pytest
 
 from dqx_airflow import get_provider_info
 from dqx_airflow.errors import RequestError
-from dqx_airflow.results.query import list_runs
+from dqx_airflow.results.runs import list_runs
 from dqx_airflow.values.json_form import STORAGE_VARIABLE, storage_options_of
 from tests.operators.gate_stubs import SUITE, Gates, Log, Run, SparkSubmit, dag_file
 from tests.processes import output_of

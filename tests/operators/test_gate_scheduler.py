@@ -17,7 +17,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import dqx_airflow
-from dqx_airflow.results.query import list_runs
+from dqx_airflow.results.runs import list_runs
 from tests.markdown_cases import REWRITE
 from tests.operators.airflow_services import Airflow, TaskState, airflow_services
 from tests.operators.gate_stubs import SUITE, SparkSubmit, install_stub, needs_airflow

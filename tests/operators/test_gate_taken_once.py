@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from dqx_airflow.engine.session.launch import name_of_job
-from dqx_airflow.results.query import list_runs
+from dqx_airflow.results.runs import list_runs
 from dqx_airflow.values.json_form import EXIT_TAKEN
 from tests.operators.gate_stubs import Gates, Log, wait_for
 from tests.operators.spark_services import SERVICES, SparkService, serving

@@ -13,7 +13,7 @@ from datetime import date
 import pytest
 
 from dqx_airflow.results.incidents import notes_from
-from dqx_airflow.results.query import list_runs
+from dqx_airflow.results.runs import list_runs
 from tests.operators.airflow_services import Airflow, airflow_services
 from tests.operators.gate_stubs import SUITE, SparkSubmit, install_stub, needs_airflow
 

@@ -11,14 +11,10 @@ from typing import Any
 
 import pytest
 
-from dqx_airflow.results.incidents import (
-    changes_before,
-    is_good_before,
-    stored_incidents,
-    what_changed,
-)
+from dqx_airflow.results.incidents import stored_incidents
 from dqx_airflow.results.query import RunsWanted, StoredResults
 from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.results.what_changed import changes_before, is_good_before, what_changed
 from dqx_airflow.values import (
     DatasetField,
     DatasetSnapshot,

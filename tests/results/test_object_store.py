@@ -24,7 +24,7 @@ from dqx_airflow.engine.scan.states import State, StateStore
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta_files import DeltaLog, loose_files, struct_of
 from dqx_airflow.errors import StoreError
-from dqx_airflow.results.query import list_runs, read_report
+from dqx_airflow.results.runs import list_runs, read_report
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.results.stored_requests import (
     RequestTakenError,

@@ -13,8 +13,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results import upkeep
-from dqx_airflow.results.query import find_report, list_runs, read_report
 from dqx_airflow.results.report_rows import run_row
+from dqx_airflow.results.runs import find_report, list_runs, read_report
 from dqx_airflow.results.schema import RESULTS, RUNS, RUNS_SCHEMA
 from dqx_airflow.results.store import ResultsStore, arrow_table
 from dqx_airflow.values import Attempt, GateReport, RunKey

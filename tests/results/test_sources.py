@@ -10,8 +10,9 @@ import duckdb
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from dqx_airflow.results.query import StoredResults, find_report, list_runs
+from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.report_rows import digest_of, digests_of, run_row
+from dqx_airflow.results.runs import find_report, list_runs
 from dqx_airflow.results.schema import RUNS, RUNS_SCHEMA, SOURCES
 from dqx_airflow.results.store import ResultsStore, arrow_table
 from dqx_airflow.values import GateReport, SourceFile

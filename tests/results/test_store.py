@@ -14,8 +14,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from dqx_airflow.errors import StoreError
 from dqx_airflow.results import store as store_module
-from dqx_airflow.results.query import find_report, list_runs, read_report
 from dqx_airflow.results.report_rows import failing_rows, results_rows, run_row
+from dqx_airflow.results.runs import find_report, list_runs, read_report
 from dqx_airflow.results.schema import (
     FAILING_ROWS,
     FAILING_ROWS_SCHEMA,

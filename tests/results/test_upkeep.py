@@ -22,8 +22,8 @@ from dqx_airflow.engine.scan.states import State, StateStore
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results import compaction, upkeep
 from dqx_airflow.results.compaction import TableFiles
-from dqx_airflow.results.query import find_report, list_runs, read_report
 from dqx_airflow.results.report_rows import digests_of, failing_rows, results_rows, run_row
+from dqx_airflow.results.runs import find_report, list_runs, read_report
 from dqx_airflow.results.schema import (
     FAILING_ROWS,
     RECEIPTS,

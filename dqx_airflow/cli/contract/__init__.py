@@ -7,11 +7,12 @@ from typing import Annotated
 
 import typer
 
-from dqx_airflow.cli.command import TYPED_VARIABLES, Command, group_of
+from dqx_airflow.cli.command import TYPED_VARIABLES
+from dqx_airflow.cli.documented import Command, group_of
 
 
 def _lint() -> Command:
-    from dqx_airflow.cli.contract.documents import lint
+    from dqx_airflow.cli.contract.lint import lint
 
     return lint
 
@@ -23,7 +24,7 @@ def _to_suite() -> Command:
 
 
 def _coverage() -> Command:
-    from dqx_airflow.cli.contract.documents import coverage
+    from dqx_airflow.cli.contract.coverage import coverage
 
     return coverage
 
@@ -35,13 +36,13 @@ def _test() -> Command:
 
 
 def _publish() -> Command:
-    from dqx_airflow.cli.contract.registry import publish_to_table
+    from dqx_airflow.cli.contract.publish import publish_to_table
 
     return publish_to_table
 
 
 def _impact() -> Command:
-    from dqx_airflow.cli.contract.diff import impact
+    from dqx_airflow.cli.contract.impact import impact
 
     return impact
 

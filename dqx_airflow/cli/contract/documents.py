@@ -1,235 +1,23 @@
-"""Documents of contracts, alone: `dql contract lint`, `coverage` and `test` judge them; `to-
-suite`, `export` and `evolve` write something from them.
+"""`dql contract test`, `to-suite`, `export` and `evolve`: judge data by a contract, or write
+something from it.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
 from dataclasses import replace
 from difflib import unified_diff
 from pathlib import Path
-from typing import Annotated, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import typer
-from rich.text import Text
 
-from dqx_airflow.cli import command
+from dqx_airflow.cli import command, exit_codes
 from dqx_airflow.cli.arguments import Options, with_shared_options
-from dqx_airflow.cli.contract.versions import (
-    PLACE_VARIABLE,
-    contract_files,
-    model_of,
-    product_at,
-    read_place,
-    read_versions,
-)
-from dqx_airflow.cli.json_objects import covered_contract_object
-from dqx_airflow.cli.reports import console_for, printable, table_of
-from dqx_airflow.cli.suites import DiagnosticFormat, Findings, count_text
+from dqx_airflow.cli.contract.versions import model_of, read_versions
+from dqx_airflow.cli.reports import printable
 from dqx_airflow.contracts.compile.suite import compile_contract
-from dqx_airflow.contracts.data_product import DataProduct, unresolved
-from dqx_airflow.contracts.enforcement.coverage import ClauseCoverage
-from dqx_airflow.contracts.model import Contract
-from dqx_airflow.diagnostics.diagnostic import Diagnostic
-from dqx_airflow.diagnostics.machine_formats import json_text
-from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
-from dqx_airflow.values import Span
-
-
-def lint(
-    paths: Annotated[list[Path] | None, typer.Argument(metavar="PATH...")] = None,
-    *,
-    format: DiagnosticFormat = "text",
-    ignore: list[str] | None = None,
-    strict: bool = False,
-    rules: bool = False,
-    registry: Annotated[str | None, typer.Option(metavar="LOCATION", envvar=PLACE_VARIABLE)] = None,
-) -> None:
-    """Check contracts as written: no data is read, and Spark is not started.
-
-    Data products of ODPS are checked, too: the contracts and versions that their ports name have to
-    be among the given contracts, or in the registry.
-
-    Exit code 0 without errors, else 2. `dql explain CODE` explains a finding.
-
-    :param paths: Contracts, or folders with .yaml files.
-    :param format: Output format: text, json, github or sarif.
-    :param ignore: A rule to ignore, by name or code.
-    :param strict: Exit with 2 on warnings too.
-    :param rules: List the rules and exit.
-    :param registry: The published contracts, for the ports of data products.
-    """
-    from dqx_airflow.contracts.enforcement.lint import RULES, unknown_rules
-
-    if rules:
-        for rule in RULES:
-            typer.echo(f"{rule.name:<12} {rule.code}  {rule.doc}")
-        return
-    ignored = frozenset(ignore or ())
-    unknown = list(unknown_rules(ignored))
-    for name, hint in unknown:
-        typer.echo(f"error: unknown rule '{name}': {hint}", err=True)
-    if unknown:
-        raise typer.Exit(command.EXIT_WRONG)
-    if not paths:
-        raise RequestError(
-            "no contract given", "give contracts or folders, or . for the current folder"
-        )
-
-    files, missing = contract_files(paths, with_products=True)
-    for path in missing:
-        hint = command.what_to_give(path, command.CONTRACT_ENDINGS)
-        typer.echo(f"error: no contract found at {path}\n  help: {hint}", err=True)
-    found = Findings()
-    products: list[DataProduct] = []
-    contracts: list[Contract] = []
-    for file in files:
-        if product := product_at(file):
-            products.append(product)
-        elif contract := _linted(file, ignored, found):
-            contracts.append(contract)
-    if products:
-        _add_products(found, products, contracts, registry)
-    is_text = found.print(format)
-    errors = len(missing) + found.errors
-    if format == "text":
-        warnings = len(found.diagnostics) - found.errors
-        too = f" and {count_text(len(products), 'data product')}" if products else ""
-        checked = f"{count_text(len(files) - len(products), 'contract')}{too} checked"
-        summary = f"{checked}, {count_text(errors, 'error')}, {count_text(warnings, 'warning')}"
-        typer.echo(summary, err=not sys.stdout.isatty() and not is_text)
-    if errors or (strict and found.diagnostics):
-        raise typer.Exit(command.EXIT_WRONG)
-
-
-def _linted(file: Path, ignored: frozenset[str], found: Findings) -> Contract | None:
-    """The contract in a file, as far as it can be read.
-
-    :param found: collects its errors, and what rules find if it has none.
-    """
-    from dqx_airflow.contracts.enforcement.lint import lint as lint_contract
-
-    result = read_place(file)
-    if isinstance(result, str):
-        found.add([Diagnostic(result, Span(str(file), 1, 1, 1, 2), "E010")], {})
-        return None
-    found.add(result.diagnostics, result.sources)
-    if result.contract is not None and not result.errors:
-        found.add(lint_contract(result.contract, ignored=ignored), {})
-    return result.contract
-
-
-def _add_products(
-    found: Findings,
-    products: Sequence[DataProduct],
-    contracts: Sequence[Contract],
-    registry: str | None,
-) -> None:
-    """Adds the mistakes in data products, given these contracts and a registry's."""
-    from dqx_airflow.cli.contract.registry import registry_at
-
-    if registry:
-        published = registry_at(registry)
-        for contract_id in published.ids():
-            versions = published.versions(contract_id)
-            contracts = [*contracts, *(version.contract for version in versions)]
-    is_known = bool(contracts or registry)
-    if not is_known:
-        hint = "give the folder of the contracts, too, or --registry"
-        typer.echo(f"note: the contracts that ports name were not looked up: {hint}", err=True)
-    for product in products:
-        source = product.document.source
-        named = unresolved(product, contracts) if is_known else ()
-        found.add([*product.diagnostics, *named], {source.name: source.text})
-
-
-CoverageFormat: TypeAlias = Literal["table", "json", "markdown"]
-
-
-def coverage(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...")],
-    *,
-    fail_on: Literal["unsupported"] | None = None,
-    format: CoverageFormat = "table",
-) -> None:
-    """Show for every clause whether it is checked, documented, accepted or unsupported.
-
-    Exit code 2 if a contract has errors.
-
-    :param files: Contracts: files, or REVISION:FILE in git.
-    :param fail_on: Exit with 1 if an unsupported clause is left.
-    :param format: Output format: table, json or markdown.
-    """
-    from dqx_airflow.contracts.enforcement.coverage import counts
-    from dqx_airflow.contracts.enforcement.coverage import coverage as coverage_of
-
-    covered = []
-    for contract in read_versions(files):
-        clauses = coverage_of(contract, compile_contract(contract))
-        counted = {treatment.value: number for treatment, number in counts(clauses).items()}
-        covered.append(Covered(contract.id, contract.span.file, clauses, counted))
-    match format:
-        case "json":
-            typer.echo(json_text([covered_contract_object(contract) for contract in covered]))
-        case "markdown":
-            typer.echo("\n\n".join(map(_as_markdown, covered)))
-        case "table":
-            _print_tables(covered)
-    is_left = any(contract.counts["unsupported"] for contract in covered)
-    if fail_on == "unsupported" and is_left:
-        raise typer.Exit(command.EXIT_FAILED)
-
-
-class Covered(NamedTuple):
-    """A contract, its file, and the treatment of its clauses, with their numbers."""
-
-    id: str
-    file: str
-    clauses: tuple[ClauseCoverage, ...]
-    counts: dict[str, int]
-
-    @property
-    def summary(self) -> str:
-        shown = (
-            f"{number} {treatment}"
-            for treatment, number in self.counts.items()
-            if number or treatment != "accepted"
-        )
-        return f"{len(self.clauses)} clauses: {', '.join(shown)}"
-
-    def line_of(self, clause: ClauseCoverage) -> str:
-        """The line of a clause, with its file if that is not the contract's."""
-        line = str(clause.span.line)
-        return line if clause.span.file == self.file else f"{clause.span.file}:{line}"
-
-
-def _because(clause: ClauseCoverage) -> str:
-    return clause.reason or ", ".join(clause.assertions)
-
-
-def _as_markdown(contract: Covered) -> str:
-    shown = {"contract": contract, "because": _because, "cell": _cell}
-    return filled(__package__, "coverage.md", **shown).rstrip("\n")
-
-
-def _cell(text: str) -> str:
-    return printable(text).replace("|", "\\|")
-
-
-def _print_tables(covered: Sequence[Covered]) -> None:
-    colours = {"checked": "green", "documented": "dim", "accepted": "dim", "unsupported": "yellow"}
-    console = console_for()
-    for number, contract in enumerate(covered):
-        rows = []
-        for clause in contract.clauses:
-            treatment = Text(clause.treatment.value, style=colours[clause.treatment.value])
-            rows.append((treatment, contract.line_of(clause), clause.path, _because(clause)))
-        console.print(Text("\n" * bool(number) + printable(contract.id), style="bold"))
-        console.print(table_of(("treatment", "line", "place", "why"), rows))
-        console.print(Text(contract.summary), soft_wrap=True)
 
 
 @with_shared_options
@@ -368,4 +156,4 @@ def _compare(path: Path, compiled: str) -> None:
     before, after = (text.splitlines(keepends=True) for text in (committed.text, compiled))
     difference = unified_diff(before, after, str(path), "compiled from the contract now")
     typer.echo("".join(difference), nl=False)
-    raise typer.Exit(command.EXIT_FAILED)
+    raise typer.Exit(exit_codes.EXIT_FAILED)

@@ -1,5 +1,4 @@
-"""Published versions of a contract: who consents to them, who relies on them, the registry, and the
-table that a contract describes."""
+"""Published versions of a contract: who consents to them, who relies on them, and the registry."""
 
 from __future__ import annotations
 
@@ -10,13 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli import command
-from dqx_airflow.cli.contract.versions import (
-    PLACE_VARIABLE,
-    contract_files,
-    model_of,
-    read_versions,
-)
+from dqx_airflow.cli import command, documented, exit_codes
+from dqx_airflow.cli.contract.versions import PLACE_VARIABLE, contract_files, read_versions
 from dqx_airflow.cli.json_objects import consumer_object, published_version_object
 from dqx_airflow.contracts.model import Contract, end_of_period
 from dqx_airflow.contracts.owners import codeowners_line, rfc_draft
@@ -26,15 +20,12 @@ from dqx_airflow.contracts.references import FolderReader
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.diagnostics.renderers import drawn_error
-from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RegistryError, RequestError
-from dqx_airflow.values import ContractDescription
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.registry import Registry
     from dqx_airflow.contracts.uses import ConsumerUse, Reliance
-    from dqx_airflow.engine.contract_properties import Published
 
 
 def codeowners(
@@ -154,7 +145,7 @@ def consumers(
     nothing = "no outdated consumers" if outdated else unknown
     command.print_list(text, head, list(map(_row, shown)), nothing)
     if outdated and shown:
-        raise typer.Exit(command.EXIT_FAILED)
+        raise typer.Exit(exit_codes.EXIT_FAILED)
 
 
 def _in_code(paths: Sequence[Path], contract_id: str) -> list[ConsumerUse]:
@@ -185,7 +176,8 @@ def _files(path: Path) -> Iterator[Path]:
 def _gates(results: str, contract_id: str, since: date) -> Iterator[ConsumerUse]:
     """The gates that have enforced a contract, with its version."""
     from dqx_airflow.contracts.uses import ConsumerUse
-    from dqx_airflow.results.query import StoredResults, contract_uses
+    from dqx_airflow.results.contract_uses import contract_uses
+    from dqx_airflow.results.query import StoredResults
 
     stored = StoredResults(results, command.storage_options())
     for use in contract_uses(stored, contract_id, since):
@@ -231,7 +223,7 @@ def _row(reliance: Reliance) -> tuple[str, ...]:
     return tuple(text or "" for text in texts)
 
 
-app = command.Commands(help="Publish versions of contracts and list them.", no_args_is_help=True)
+app = documented.Commands(help="Publish versions of contracts and list them.", no_args_is_help=True)
 app.command("consumers")(consumers)
 
 
@@ -271,7 +263,7 @@ def publish(
         elif not outcome.objections:
             typer.echo(f"{title} can be published" if dry_run else f"{title} published")
     if is_refused:
-        raise typer.Exit(command.EXIT_FAILED)
+        raise typer.Exit(exit_codes.EXIT_FAILED)
 
 
 @app.command("list")
@@ -346,61 +338,3 @@ def _print_facts(
     rows = [[str(row[name] or "") for name in names] for row in facts]
     text = json_text(facts) if as_json else None
     command.print_list(text, columns, rows, "no contracts are published yet")
-
-
-def publish_to_table(
-    path: Annotated[Path, typer.Argument(metavar="CONTRACT")],
-    *,
-    table: str | None = None,
-    sql: str | None = None,
-    model: str | None = None,
-    dry_run: bool = False,
-) -> None:
-    """Write id, version, owner and column descriptions into a Delta table.
-
-    If OpenLineage is configured, an OpenLineage dataset event sends the same to catalogs. Values
-    that the table already has are not written again. Exit code 2 if the contract has errors, 4 if
-    the table cannot be written.
-
-    :param path: The contract.
-    :param table: The path of the Delta table to which the contract applies.
-    :param sql: Print Spark SQL statements for this catalog table instead.
-    :param model: The model, if the contract has several.
-    :param dry_run: Show what would be written, and write nothing.
-    """
-    from dqx_airflow.contracts.export.schemas import description_of
-
-    if (table is None) == (sql is None):
-        raise RequestError("give --table PATH, or --sql NAME")
-    (contract,) = read_versions([str(path)])
-    description = description_of(contract, model_of(contract, str(path), model))
-    if sql is not None:
-        from dqx_airflow.engine.contract_properties import statements
-
-        typer.echo(";\n".join(statements(description, sql)) + ";")
-        return
-    assert table is not None
-    from dqx_airflow.engine.contract_properties import publish as publish_in
-
-    published = publish_in(description, table, is_dry=dry_run)
-    _print_changes(published, description, is_dry=dry_run)
-    if not dry_run:
-        _emit(description, table)
-
-
-def _print_changes(published: Published, contract: ContractDescription, *, is_dry: bool) -> None:
-    title = f"{contract.id} {contract.version or ''}".rstrip()
-    text = filled(__package__, "published.txt", published=published, title=title, is_dry=is_dry)
-    typer.echo(text, nl=False)
-    for column in published.missing:
-        typer.echo(f"warning: the table has no column {column}", err=True)
-
-
-def _emit(contract: ContractDescription, table: str) -> None:
-    from dqx_airflow.lineage.emitter import LineageEmitter
-    from dqx_airflow.lineage.events import contract_event
-
-    with LineageEmitter() as lineage:
-        now = datetime.now(timezone.utc)
-        location = str(Path(table).absolute()) if "://" not in table else table
-        lineage.emit(contract_event(contract, location, now, lineage.namespace))

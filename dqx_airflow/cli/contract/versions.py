@@ -13,7 +13,8 @@ from typing import TypeAlias
 
 import typer
 
-from dqx_airflow.cli.command import CONTRACT_ENDINGS, EXIT_WRONG, variables_in
+from dqx_airflow.cli.command import CONTRACT_ENDINGS, variables_in
+from dqx_airflow.cli.exit_codes import EXIT_WRONG
 from dqx_airflow.contracts.data_product import DataProduct, read_data_product
 from dqx_airflow.contracts.dialects import is_data_product, recognised
 from dqx_airflow.contracts.document import Mapping

@@ -1,0 +1,122 @@
+"""The exit codes of commands, and the messages of exceptions that end them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+import typer
+from typer.core import TyperGroup
+
+from dqx_airflow.errors import DqxError, RequestError, SourceError, first_line
+
+if TYPE_CHECKING:
+    pass
+
+EXIT_FAILED = 1
+"""The data is blocked, or a check of the command failed. Nothing else ends with it."""
+
+EXIT_WRONG = 2
+"""A source has errors, or the command line is wrong."""
+
+EXIT_BROKEN = 3
+"""Assertions could not be evaluated."""
+
+EXIT_INFRASTRUCTURE = 4
+"""Spark, a service or a store failed."""
+
+EXIT_INTERRUPTED = 130
+
+EXIT_NO_READER = 141
+
+
+def exit_code_of(error: DqxError) -> int:
+    return EXIT_WRONG if isinstance(error, RequestError | SourceError) else EXIT_INFRASTRUCTURE
+
+
+TRACEBACK = "DQX_TRACEBACK"
+
+_OF_SPARK = ("py4j", "pyspark")
+
+_OF_A_PATH = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
+"""Errors about a typed path, whatever the operation."""
+
+_FULL = (errno.ENOSPC, errno.EDQUOT)
+
+
+class CommandGroup(TyperGroup):
+    """Turns an exception of a command into a message and an exit code. The code is never 1: only
+    a command itself ends with 1."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            result = super().invoke(ctx)
+            if sys.stdout is not None and not sys.stdout.closed:  # a language server closes it
+                sys.stdout.flush()
+            return result
+        except typer.Exit:
+            raise
+        except (KeyboardInterrupt, typer.Abort, EOFError):
+            raise typer.Exit(EXIT_INTERRUPTED) from None
+        except BrokenPipeError:
+            # Pending output has no reader either.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            raise typer.Exit(EXIT_NO_READER) from None
+        except Exception as error:
+            # Some exceptions of the command line library end with 1, which has another meaning
+            # here.
+            if hasattr(error, "exit_code") and hasattr(error, "show"):
+                if error.exit_code != 1:
+                    raise
+                error.show()
+                raise typer.Exit(EXIT_WRONG) from None
+            _print_error(error)
+            raise typer.Exit(_exit_code(error)) from None
+
+
+def _exit_code(error: Exception) -> int:
+    if isinstance(error, DqxError):
+        return exit_code_of(error)
+    is_typed = isinstance(error, OSError) and error.errno in _OF_A_PATH
+    return EXIT_WRONG if is_typed else EXIT_INFRASTRUCTURE
+
+
+def _print_error(error: Exception) -> None:
+    """Draws the error, without secrets: an exception may quote its input."""
+    from dqx_airflow.cli.reports import printable
+    from dqx_airflow.values.redact import redact
+
+    typer.echo(printable(redact(_message(error)), keep="\n"), err=True)
+    if os.environ.get(TRACEBACK):
+        import traceback
+
+        lines = "".join(traceback.format_exception(error))
+        typer.echo(printable(redact(lines), keep="\n"), err=True)
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, DqxError):
+        is_drawn = bool(getattr(error, "diagnostics", ()))
+        return str(error) if is_drawn else f"error: {error}"
+    hint = f"set {TRACEBACK}=1 to see where it happened, and report it with the command"
+    if type(error).__module__.startswith(_OF_SPARK) or isinstance(error, ConnectionError):
+        problem = f"Spark was lost: {_first_line(error)}"
+        hint = f"check the output of its JVM; {hint}"
+    elif isinstance(error, OSError) and isinstance(error.filename, (str, os.PathLike)):
+        problem = f"{os.fspath(error.filename)}: {error.strerror}"
+        hint = f"check the path; {hint}"
+    elif isinstance(error, OSError) and error.errno in _FULL:
+        problem = f"cannot write: {error.strerror}"
+        hint = "make room, or write the output elsewhere"
+    else:
+        problem = f"dql failed: {_first_line(error)}"
+        if isinstance(error, ImportError):  # such as half of one PySpark over half of another
+            hint = f"`dql doctor` finds packages that are missing or do not fit; {hint}"
+    return f"error: {problem}\n  help: {hint}"
+
+
+def _first_line(error: Exception) -> str:
+    name, line = type(error).__name__, first_line(error)[:300]
+    return name if line == name else f"{name}: {line}"
