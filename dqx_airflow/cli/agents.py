@@ -128,7 +128,7 @@ class Tools:
             re.split(r"\W", section)[0]: f"## {section.strip()}"
             for section in metrics.split("\n## ")[1:]
         }
-        # A section such as that of drift is about several metrics.
+        # A section, such as the one on drift, may be about several metrics.
         also = (text for text in sections.values() if f"`{what}(" in text)
         if (found := sections.get(what) or next(also, None)) is not None:
             return found

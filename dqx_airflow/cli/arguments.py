@@ -1,5 +1,5 @@
-"""The options of `dql run` and `dql contract test`, those of the commands about past runs, and what
-they stand for: a suite, a store, a period."""
+"""The options of `dql run`, of `dql contract test` and of commands about past runs, and their
+values: a suite, a store, a period."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ OutputFileOption: TypeAlias = Annotated[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedOptions:
-    """The options of `dql run` and `dql contract test`, besides those of `RunOptions`, as they are
+    """The options of `dql run` and `dql contract test` that are not in `RunOptions`, as they are
     typed; None if one is not given.
 
     :param engine: sail: a Sail server in this process, without Java, instead of --connection.
@@ -103,7 +103,7 @@ class SharedOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(SharedOptions):
-    """The typed options of a call. `run_options` are those of `RunOptions`, by name. `data` to
+    """The typed options of a call. `run_options` are the ones in `RunOptions`, by name. `data` to
     `is_strict` are for contracts only, `shadow` for a single suite."""
 
     paths: tuple[Path, ...] = field(kw_only=False)

@@ -216,7 +216,7 @@ def with_days_between(
     :param given: the suite, and where its datasets are.
     :param known: days of one instance, if the gate is mapped.
     :raises SourceError: the suite does not fit its datasets.
-    :raises RequestError: the days are those of several instances of a mapped gate.
+    :raises RequestError: the days are of several instances of a mapped gate.
     :raises DqxError: they cannot be read.
     """
     instances = sorted({day.map_index for day in known}) or [-1]

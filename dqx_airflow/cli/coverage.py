@@ -125,15 +125,15 @@ def _add_suite(flow: Flow, request: GateRequest, *, is_enforced: bool) -> None:
         if ref.query is not None:
             continue
         table = flow.at(ref.lineage_name or ref.location)
-        asked = (one.columns for one in plan.requests if one.dataset == ref.name)
-        names = set(chain.from_iterable(asked))
+        requested = (one.columns for one in plan.requests if one.dataset == ref.name)
+        names = set(chain.from_iterable(requested))
         table.columns.update(names)
         if is_enforced:
             for scan_pass in reads_of(plan.requests, UnknownDataset(ref), plan.date).passes:
                 columns = columns_read(scan_pass)
                 names.update(table.columns if "all" in columns else columns)
                 if has_sql(scan_pass):
-                    # SQL may name any column: those of its words that are columns count.
+                    # SQL may name any column: words of it that are columns count.
                     names.update(re.findall(r"\w+", " ".join(scan_pass.texts)))
             table.add_check(plan.suite, "", names)
 

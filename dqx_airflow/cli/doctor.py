@@ -77,8 +77,9 @@ def _prove(
 ) -> bool:
     """Proves the engine; returns whether it has the expected value in every case."""
     prove_engine = of_spark("dqx_airflow.cli.doctor_checks.prove").prove_engine
-    given = (os.environ.get(name) for name in ROOT_VARIABLES)
-    root = results_root or next(filter(None, given), None)
+    root = results_root
+    for variable in ROOT_VARIABLES:
+        root = root or os.environ.get(variable)
     return bool(prove_engine(connection, root, folder, as_json=format == "json"))
 
 
@@ -97,7 +98,7 @@ def all_checks(
         "Java": partial(spark.java, env),
         "Airflow": partial(finding.installed, "apache-airflow"),
         "Spark provider": partial(finding.installed, f"{provider}-apache-spark"),
-        # Gates and their own events work without it; only those of the Airflow task are missing.
+        # Gates and their own events work without it; the events of the Airflow task are missing.
         "OpenLineage provider": partial(
             finding.installed, f"{provider}-openlineage", finding.warning
         ),

@@ -113,8 +113,8 @@ class _LazyCommands(UserDict[str, Any]):
 
 
 def _completed(command: Any) -> Any:
-    """A command whose help wraps at the width of the terminal, not at that of its docstring, and
-    which takes no empty text for an option or an argument."""
+    """The command, with help that wraps at the width of the terminal, and without empty texts for
+    options and arguments."""
     if command.help:
         command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", cleandoc(command.help))
     for parameter in command.params:

@@ -262,7 +262,7 @@ def _write_labels(
     author: str | None,
     gate: str | None,
 ) -> None:
-    """Writes labels, and prints how many are new, and which contradict those of other people.
+    """Writes labels, and prints how many are new, and which contradict labels of other people.
 
     :raises RequestError: one of them is about no verdict.
     """

@@ -67,8 +67,8 @@ def mutate(
     options = arguments.Options((suite,), date=on, datasets=dataset, config=config, results=results)
     request, now = _fine_day(options)
     checked, day = checked_suite(request), request.run_key.date
-    asked = [(day - one.date).days for one in plan_of(request, checked).requests if one.date]
-    days = max(_LEAST_DAYS, *asked, 0)
+    needed = [(day - one.date).days for one in plan_of(request, checked).requests if one.date]
+    days = max(_LEAST_DAYS, *needed, 0)
     with ExitStack() as opened:
         read: Callable[..., DayRows] = read_days
         judging: Callable[..., MemoryJudge] = MemoryJudge

@@ -148,10 +148,10 @@ def release(
     settings = {**first.session_settings, **call.settings.session}
     with closing(Spark(call.settings.connection, settings)) as spark:
         for key in (key for group in found for key in group.keys):
-            asked = [replace(one, run_key=key, promote_slice=pairs) for one in call.requests]
+            requests = [replace(one, run_key=key, promote_slice=pairs) for one in call.requests]
             wanted = Release(
                 dataset,
-                [(one, plan_gate(one)) for one in asked],
+                [(one, plan_gate(one)) for one in requests],
                 absolute(place),
                 target,
                 key,

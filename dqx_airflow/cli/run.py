@@ -89,8 +89,7 @@ class _Runner:
         print_diagnostics(call)
         if call.has_errors:
             return exit_codes.EXIT_WRONG
-        asked = call.requests[0].session_settings
-        settings = {**asked, **call.settings.session}
+        settings = {**call.requests[0].session_settings, **call.settings.session}
         extra = "sail" if call.settings.connection.address == "sail" else "spark"
         of_spark = command.of_spark("dqx_airflow.cli.spark", extra)
         reached: Spark = of_spark.Spark(call.settings.connection, settings)

@@ -30,4 +30,4 @@ _NAMES, __getattr__ = lazy_names(
     "dqx_airflow",
 )
 
-__all__ = [*_NAMES]  # noqa: PLE0604 (the names are those of the table)
+__all__ = [*_NAMES]  # noqa: PLE0604 (the names are in the table)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 from fractions import Fraction
 from hashlib import sha256
@@ -43,8 +43,15 @@ class Measurements:
 
     def __or__(self, other: Measurements) -> Measurements:
         """The union of both; for the same day they agree."""
-        names = (part.name for part in fields(self))
-        return Measurements(*(getattr(self, name) | getattr(other, name) for name in names))
+        return Measurements(
+            values={**self.values, **other.values},
+            failures={**self.failures, **other.failures},
+            details={**self.details, **other.details},
+            skipped=self.skipped | other.skipped,
+            reads={**self.reads, **other.reads},
+            groups={**self.groups, **other.groups},
+            hidden=self.hidden | other.hidden,
+        )
 
     def gap(self, key: str) -> str:
         """The reason why a key, `null_count(email) of 'orders', 7 days before`, has no value."""

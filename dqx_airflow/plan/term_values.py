@@ -188,7 +188,10 @@ class KnownValues:
         operands = tuple(map(self._answered, term.terms))
         if term.function != "coalesce":
             return model.Applied(term.function, operands)
-        return next(filter(self._answers, operands[:-1]), operands[-1])
+        for operand in operands[:-1]:
+            if self._answers(operand):
+                return operand
+        return operands[-1]
 
     def _answers(self, operand: model.Term) -> bool:
         return not self.gap(model.requests_of(operand)) and self.value_of(operand) is not None

@@ -146,13 +146,13 @@ def _probe_folders(location: ResultsRoot, names: Collection[str]) -> None:
     root = Path(location.root)
     folders = [Path(location.table(name)) for name in names]
     folders += [folder / "_delta_log" for folder in folders]
-    base = next(filter(Path.exists, (root, *root.parents)), root)
+    base = next((folder for folder in (root, *root.parents) if folder.exists()), root)
     if not base.is_dir():
         raise StoreError(
             f"the results root {location.root} cannot be created: {base} is a file",
             "give the path of a folder; the first gate that writes results creates it",
         )
-    for folder in (base, *filter(Path.is_dir, folders)):
+    for folder in (base, *(folder for folder in folders if folder.is_dir())):
         # A permission proves little (read-only mounts, quotas), so a file is really written.
         with tempfile.TemporaryFile(dir=folder) as probe:
             probe.write(b"dqx")

@@ -1,4 +1,4 @@
-"""What the conformance cases found about an engine."""
+"""The result of the conformance cases on an engine: the proof, and the differences."""
 
 from __future__ import annotations
 

@@ -176,7 +176,7 @@ def read_versions(places: Iterable[str]) -> tuple[Contract, ...]:
 
 def valid_contracts(places: Iterable[tuple[str, Path | GitFile]]) -> Iterator[tuple[str, Contract]]:
     """The contracts at places, each with the name under which its mistakes are printed. Mistakes
-    end the command, after those of all contracts are printed."""
+    end the command, after the diagnostics of all contracts are printed."""
     failed = False
     for name, place in places:
         result = read_place(place)

@@ -53,7 +53,7 @@ class Reply:
 def database(env: Mapping[str, str] = os.environ) -> Answer:
     """Is there a metadata database with today's tables?"""
     if finding.installed_version("apache-airflow") is None:
-        return not_asked()
+        return not_checked()
     migrate = "airflow db migrate"
     if not is_set_up(env):
         return problem(
@@ -134,7 +134,7 @@ def connection(
             )
         return _judge_connection(described, f"from {variable}", kind)
     if finding.installed_version("apache-airflow") is None:
-        return not_asked()
+        return not_checked()
     host = f" --conn-host '{kind.host}'{kind.others}" if kind.host else ""
     add = f"airflow connections add {conn_id} --conn-type {kind.types[0]}{host}"
     missing = f"connection {conn_id!r} does not exist: {kind.missing}"
@@ -221,7 +221,7 @@ def is_set_up(env: Mapping[str, str] = os.environ) -> bool:
     return config.is_file() or (airflow_home(env) / "airflow.db").is_file()
 
 
-def not_asked() -> Answer:
+def not_checked() -> Answer:
     return warning(
         "not checked: Airflow is not in this Python environment",
         "run dql doctor in the environment of the Airflow worker",
@@ -338,7 +338,7 @@ def webhooks(env: Mapping[str, str] = os.environ) -> Answer:
 def results_store(given: str | None, env: Mapping[str, str] = os.environ) -> Answer:
     """Can the results be written where gates write them?
 
-    :param given: the root on the command line; by default that of the gates in Airflow.
+    :param given: the root on the command line; by default the root of the gates in Airflow.
     """
     root = given
     if root is None:

@@ -23,7 +23,7 @@ class PysparkInstall:
     """The state of the packages that share the folder `pyspark` in an environment.
 
     `pyspark`, `client` and `databricks` are the versions in their metadata, `source` the one in
-    `pyspark/version.py`, `jars` those of the Spark jars. A folder that exists but lost its
+    `pyspark/version.py`, `jars` the version of the Spark jars. A folder that exists but lost its
     `__init__.py` `is_hollow`: Python imports it as an empty namespace package.
     """
 
@@ -161,7 +161,7 @@ class SparkSubmit:
 
 
 def find_submit(env: Mapping[str, str] = os.environ) -> SparkSubmit | None:
-    """The `spark-submit` on PATH, else that of SPARK_HOME, else that of this environment."""
+    """The `spark-submit` on PATH, else in SPARK_HOME, else in this environment."""
     if on_path := shutil.which("spark-submit", path=env.get("PATH", os.defpath)):
         return SparkSubmit(Path(on_path), True, _started_home(Path(on_path), env))
     folders = [Path(sys.executable).parent]
