@@ -53,7 +53,7 @@ def questions(last: Run) -> dict[str, Sequence[str]]:
         "`dql results show latest`": [*dql, "show", "latest"],
         "`dql results show ID`": [*dql, "show", last.run_id[:12]],
         "the report that a task waits for": code(
-            "from dqx_airflow.results.query import read_report;"
+            "from dqx_airflow.results.runs import read_report;"
             "from dqx_airflow.values import RunKey;"
             f"assert read_report(ROOT, {key}, {last.attempt_id!r})"
         ),

@@ -30,8 +30,7 @@ from dqx_airflow.contracts.enforcement.enforced_contract import (
 from dqx_airflow.contracts.enforcement.pins import objection_to_version
 from dqx_airflow.contracts.field_types import spark_type
 from dqx_airflow.contracts.model import Model, Rule
-from dqx_airflow.contracts.references import FolderReader
-from dqx_airflow.contracts.references import no_files
+from dqx_airflow.contracts.references import FolderReader, no_files
 from dqx_airflow.contracts.variables import refuse_secrets
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.renderers import draw

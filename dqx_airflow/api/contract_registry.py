@@ -7,10 +7,10 @@ from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dqx_airflow.contracts.document import FolderReader
 from dqx_airflow.contracts.model import Contract as ContractModel
 from dqx_airflow.contracts.publishing import PublishedVersion, newest_of
 from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.contracts.references import FolderReader
 from dqx_airflow.contracts.registry import Publication, registry_at
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.diagnostics.renderers import drawn_error

@@ -158,8 +158,8 @@ def _plan(options: Options, format: TextOrJson, *, shows_cost: bool) -> str:
         return "\n\n".join(_costs(plan, refs.values(), format) for plan in plans)
     known = _known(refs.values())
     if format == "json":
-        datasets = describe_datasets(plans, known)
-        return "\n".join(_plan_json(plan, datasets) for plan in plans)
+        described = describe_datasets(plans, known)
+        return "\n".join(_plan_json(plan, described) for plan in plans)
     assumption = f"without {listed(tuple(unknown))}: {_ASSUMED}\n\n" if unknown else ""
     return assumption + describe_plans(plans, known)
 

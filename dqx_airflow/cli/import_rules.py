@@ -49,7 +49,7 @@ def import_rules(
         translated with a difference; with never, do not.
     :param format: Format of the report on standard error: table or json.
     """
-    from dqx_airflow.contracts.dialects.standards import SQL_DIALECTS
+    from dqx_airflow.contracts.dialects.servers import SQL_DIALECTS
     from dqx_airflow.importing.tools import TOOLS, ImportOutcome, outcome_counts, suite_of
 
     if tool is not None and tool not in TOOLS:

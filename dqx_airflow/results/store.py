@@ -82,7 +82,7 @@ class ResultsStore:
                 *report_rows.results_rows(report),
                 *report_rows.shadow_rows(report),
             ]
-            failing[report.run_id] = report_rows.failing_rows(report)
+            failing[report.run_id] = [*report_rows.failing_rows(report)]
             source_files.update(
                 {digest: [row] for digest, row in report_rows.source_rows(report, sources).items()}
             )

@@ -184,12 +184,12 @@ def _all_receipts(results: StoredResults, table: DeltaTable) -> tuple[Receipt, .
     if not others:
         return own
     rows = results.whole_rows(schema.RECEIPTS, [is_in("table_id", others)])
-    before = map(Receipt.from_row, rows)
+    earlier = map(Receipt.from_row, rows)
     # A table of a catalog that was renamed has made room for another one.
     began = min((one.written_at for one in own), default=None)
     before = [
         one
-        for one in before
+        for one in earlier
         if began is None or one.written_at < began or not is_table(str(one.entries.get("target")))
     ]
     return tuple(sorted((*own, *before), key=lambda one: (one.written_at, one.version)))

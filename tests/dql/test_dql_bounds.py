@@ -163,7 +163,7 @@ BOMBS = {
 def test_an_expansion_that_explodes_is_one_error(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(linking, "MOST_WORDS", 50_000)
+    monkeypatch.setattr(expansion, "MOST_WORDS", 50_000)
     (found,) = _found(BOMBS[name], seconds=2)
     assert found.code == "E206"
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from dqx_airflow import __version__
-from dqx_airflow.results.query import list_runs
+from dqx_airflow.results.runs import list_runs
 from dqx_airflow.values.json_form import FILE_FLAG
 from tests.operators.gate_stubs import (
     ENDLESS,
@@ -31,9 +31,6 @@ from tests.operators.gate_stubs import (
     killed,
     wait_for,
 )
-from dqx_airflow import __version__
-from dqx_airflow.results.runs import list_runs
-from dqx_airflow.values.json_form import FILE_FLAG
 from tests.operators.spark_services import JOB, SERVICES, SparkService, serving
 from tests.processes import output_of
 

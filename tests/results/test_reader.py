@@ -209,7 +209,7 @@ def test_a_damaged_store_is_an_error_and_not_an_absent_report(tmp_path: Path) ->
 def test_reading_needs_neither_spark_nor_airflow_nor_pyarrow(tmp_path: Path) -> None:
     root = store(tmp_path, sample_report())
     code = (
-        "import sys; from dqx_airflow.results.query import list_runs, find_report\n"
+        "import sys; from dqx_airflow.results.runs import list_runs, find_report\n"
         f"find_report({root!r}, list_runs({root!r})[0].run_id)\n"
         "print({'pyspark', 'airflow', 'pandas', 'numpy', 'pyarrow'} & set(sys.modules))"
     )

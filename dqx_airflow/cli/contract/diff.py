@@ -31,7 +31,7 @@ from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Span
 
 if TYPE_CHECKING:
-    from dqx_airflow.contracts.manifest_impact import Impact
+    pass
 
 Weight: TypeAlias = Literal["major", "minor", "patch"]
 

@@ -18,8 +18,8 @@ from dqx_airflow.dql.syntax.datalex_blocks import read_blocks
 from dqx_airflow.dql.syntax.source_file import Unreadable, is_block_file, read_source
 
 if TYPE_CHECKING:
-    from dqx_airflow.contracts.datalex_binding import Impact
     from dqx_airflow.contracts.dialects.datalex import Manifest
+    from dqx_airflow.contracts.manifest_impact import Impact
 
 
 def impact(
@@ -40,7 +40,7 @@ def impact(
     :param blocks: Block files, or folders with them.
     :param emit: Send an OpenLineage FAIL event for each block that breaks.
     """
-    from dqx_airflow.contracts.datalex_binding import impact as impact_of
+    from dqx_airflow.contracts.manifest_impact import impact as impact_of
 
     before, after = _manifest(old), _manifest(new)
     files, missing = files_at(blocks)
