@@ -13,7 +13,7 @@ from dqx_airflow.cli.contract.versions import read_versions
 from dqx_airflow.cli.json_objects import covered_contract_object
 from dqx_airflow.cli.reports import console_for, printable, table_of
 from dqx_airflow.contracts.compile.suite import compile_contract
-from dqx_airflow.contracts.enforcement.enforced_contract import ClauseCoverage
+from dqx_airflow.contracts.enforcement.coverage import ClauseCoverage
 from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.diagnostics.templates import filled
 
@@ -34,8 +34,8 @@ def coverage(
     :param fail_on: Exit with 1 if an unsupported clause is left.
     :param format: Output format: table, json or markdown.
     """
-    from dqx_airflow.contracts.enforcement.enforced_contract import counts
-    from dqx_airflow.contracts.enforcement.enforced_contract import coverage as coverage_of
+    from dqx_airflow.contracts.enforcement.coverage import counts
+    from dqx_airflow.contracts.enforcement.coverage import coverage as coverage_of
 
     covered = []
     for contract in read_versions(files):
