@@ -217,7 +217,7 @@ def _value_mistakes(name: str, settings: Mapping[str, Any]) -> Iterator[str]:
 def _sql_mistakes(name: str, known: Mapping[str, object]) -> Iterator[str]:
     if "query" not in known and "filter" not in known:
         return  # most gates have no SQL, and what reads it costs time to import
-    from dqx_airflow.dql.checks.call_arguments import objection_to_filter, objection_to_select
+    from dqx_airflow.dql.checks.read_only_sql import objection_to_filter, objection_to_select
 
     for key, objection_to, advice in (
         ("query", objection_to_select, "one SELECT"),

@@ -174,11 +174,7 @@ class DqlGateOperator(GateOperator):
         self, folder: Path, datasets: Sequence[DatasetRef] | None
     ) -> tuple[list[str], Sequence[Path]]:
         """Mistakes in a suite that is not a template, also with these datasets."""
-        from dqx_airflow.operators.gate_source import errors_in
-        from dqx_airflow.operators.gate_source import find_source
-        from dqx_airflow.operators.gate_source import possible_paths
-        from dqx_airflow.operators.mistakes import known_selection
-        from dqx_airflow.plan.dataset_needs import check_datasets
+        from dqx_airflow.operators.gate_source import errors_in, find_source, possible_paths
 
         if is_open(self.suite) or (self.is_set_by_function and not self.suite):
             return [], ()
@@ -216,7 +212,7 @@ class DqlGateOperator(GateOperator):
         """Mistakes in the selection of assertions, and in the selected ones with the datasets."""
         from dqx_airflow.operators.gate_source import errors_in, selectable_suites
         from dqx_airflow.operators.mistakes import known_selection
-        from dqx_airflow.plan.resolve import check_datasets
+        from dqx_airflow.plan.dataset_needs import check_datasets
 
         mistakes: list[str] = []
         selected: Sequence[Suite | None] = [read.suite for read in readable]

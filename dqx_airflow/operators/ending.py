@@ -103,7 +103,8 @@ def stored_reports(
 
     :raises GateInfrastructureError: the store cannot be read.
     """
-    from dqx_airflow.results.query import StoredResults, read_reports
+    from dqx_airflow.results.query import StoredResults
+    from dqx_airflow.results.runs import read_reports
 
     results = StoredResults(request.results_root, location.storage_options)
     try:

@@ -34,7 +34,7 @@ from dqx_airflow.values import GateReport
 if TYPE_CHECKING:
     from dqx_airflow.results.incidents import Incident
     from dqx_airflow.results.query import StoredResults
-    from dqx_airflow.results.schema import RunRow
+    from dqx_airflow.results.report_rows import RunRow
 
 TIME_BUDGET_S = 15.0
 """The total time for posting. Airflow ends a task 20 seconds after its success

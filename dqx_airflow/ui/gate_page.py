@@ -17,7 +17,6 @@ from dqx_airflow.diagnostics.verdicts import shadow_changes
 from dqx_airflow.results.alerts import labels_of
 from dqx_airflow.results.decisions import waivers_of, why_not_acceptable
 from dqx_airflow.results.past_days import Label
-from dqx_airflow.results.report_rows import RunRow
 from dqx_airflow.results.what_changed import Changes, is_good_before, what_changed
 from dqx_airflow.ui import airflow, report_view, responses
 from dqx_airflow.ui.api import PageRouter

@@ -17,14 +17,7 @@ from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import LONGEST_WAIVER
 from dqx_airflow.results import decisions
 from dqx_airflow.results import incidents as records
-from dqx_airflow.results.incidents import (
-    ACCEPTED,
-    ACKNOWLEDGED,
-    CLOSED,
-    COMMENT,
-    Incident,
-    changes_before,
-)
+from dqx_airflow.results.incidents import ACCEPTED, ACKNOWLEDGED, CLOSED, COMMENT, Incident
 from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.report_rows import RunRow
 from dqx_airflow.results.what_changed import Changes, changes_before

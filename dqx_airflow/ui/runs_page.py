@@ -11,7 +11,7 @@ from typing import Annotated, NamedTuple
 from fastapi import Depends, Response
 
 from dqx_airflow.results.query import RunsWanted
-from dqx_airflow.results.schema import RunRow
+from dqx_airflow.results.report_rows import RunRow
 from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.board_page import Cell, gate_rows

@@ -75,7 +75,7 @@ def operands_of(verdict: Verdict) -> tuple[tuple[str, str], ...]:
     if the value is a single metric."""
     if not verdict.measured:
         return ()
-    from dqx_airflow.plan.term_values import measurements_from
+    from dqx_airflow.plan.measurements import measurements_from
 
     measured = measurements_from(verdict.measured)
     found = dict(measured.values)
@@ -101,7 +101,7 @@ def operands_of(verdict: Verdict) -> tuple[tuple[str, str], ...]:
 
 def _of_group(shown: str | None, groups: Mapping[str, GroupValues]) -> dict[str, MetricValue]:
     """The measurements of the group with this displayed name."""
-    from dqx_airflow.plan.predicates import show_group
+    from dqx_airflow.plan.groupings import show_group
 
     return {
         key: value
