@@ -11,7 +11,9 @@ from dqx_airflow.contracts.demand import *  # noqa: F403
 from dqx_airflow.contracts.demand import Demand
 from dqx_airflow.contracts.demands.columns import *  # noqa: F403
 from dqx_airflow.contracts.demands.deliveries import *  # noqa: F403
+from dqx_airflow.contracts.demands.keys import *  # noqa: F403
 from dqx_airflow.contracts.demands.measures import *  # noqa: F403
+from dqx_airflow.contracts.demands.queries import *  # noqa: F403
 from dqx_airflow.contracts.demands.values import *  # noqa: F403
 
 KINDS: tuple[type[Demand], ...] = tuple(

@@ -1,8 +1,7 @@
-"""Demands on measured values: metrics, and the SQL of a contract."""
+"""Demands on the metrics of columns and tables."""
 
 from __future__ import annotations
 
-from dataclasses import replace
 from math import ceil, floor
 from typing import Any
 
@@ -12,16 +11,14 @@ from dqx_airflow.contracts.compile import (
     expectations,
     rule_context,
     spark_predicates,
-    sql_forms,
-    sql_meanings,
     terms,
 )
-from dqx_airflow.contracts.demands.columns import repeated
+from dqx_airflow.contracts.demands.keys import repeated
 from dqx_airflow.contracts.demands.values import Pattern, among
 from dqx_airflow.contracts.model import Field, plain_name
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.printer import show, show_where
+from dqx_airflow.dql.printer import show
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.builtin import CALLABLE
 from dqx_airflow.metrics.derived import MOST_COMMON
@@ -32,8 +29,6 @@ _OF_METRICS = {
     **dict.fromkeys(("malformed_count", "invalid_count"), "conformity"),
     "num_rows": "coverage",
 }
-
-
 MEASURED = {
     "minimum": "expect_column_min_to_be_between",
     "maximum": "expect_column_max_to_be_between",
@@ -219,136 +214,3 @@ def _ends(condition: base.Condition, *, is_count: bool) -> dict[str, Any] | None
         return {**ends, f"{end}_value": bound, **strict}
     inclusive = nearest(bound) + step if len(op) == 1 else -nearest(-bound)
     return {**ends, f"{end}_value": inclusive}
-
-
-class RowsSatisfy(
-    base.Demand, is_quality=True, subject_fields=("predicate", "sql_dialect", "share")
-):
-    """Each row, or at least `share` of them, satisfies a predicate in the SQL dialect of a
-    server."""
-
-    predicate: str
-    sql_dialect: str | None = None
-    share: float = 1.0
-
-    @property
-    def text(self) -> str:
-        return base.one_line(self.predicate) + base.share_of_rows(self.share)
-
-    def order(self, new: Any, *, is_whole: bool = False) -> base.Order:
-        return base.all_of(self._predicate_order(new), base.rising(self.share, new.share))
-
-    def _predicate_order(self, new: RowsSatisfy) -> base.Order:
-        if _same_sql(self, new, "predicate"):
-            return base.Order.SAME
-        from dqx_airflow.contracts.compile.sql_rules import comparison
-
-        before = comparison(self.predicate, self.sql_dialect)
-        after = comparison(new.predicate, new.sql_dialect)
-        if before is None or after is None or before[0] != after[0]:
-            return base.Order.OTHER
-        return base.Condition(*before[1]).order(base.Condition(*after[1]))
-
-    def claim(self, context: rule_context.RuleContext) -> claims.CompiledClaim:
-        share = min(self.share, context.rule.share)
-        rule = sql_meanings.row_meaning(context, self.predicate, self.sql_dialect)
-        match rule:
-            case sql_forms.RowSql(sql=predicate):
-                return claims.satisfied(predicate, share)
-            case sql_forms.TableSql(sql=predicate):
-                return claims.CompiledClaim(f"{claims.sql(f'CAST({predicate} AS INT)')} == 1")
-            case sql_forms.Query(sql=text, datasets=datasets):
-                if share < 1:
-                    raise NoCounterpartError(
-                        "a share of rows cannot be combined with other datasets or window functions"
-                    )
-                return claims.compared(claims.query(text), base.NONE, others=datasets)
-            case _:
-                return claims.each_row(rule, share)
-
-    def expectation(self, place: expectations.ExportedRule) -> expectations.Expectation:
-        return expectations.rows_where(f"NOT ({self.predicate})", self.share)
-
-
-class QueryGives(
-    base.Demand,
-    words="{query} returns {condition}",
-    is_quality=True,
-    subject_fields=("query", "condition", "sql_dialect"),
-):
-    """A query returns a number that satisfies a condition. `{model}` and `{field}` are filled
-    in."""
-
-    query: str
-    condition: base.Condition
-    sql_dialect: str | None = None
-
-    def order(self, new: Any, *, is_whole: bool = False) -> base.Order:
-        is_same = _same_sql(self, new, "query")
-        return self.condition.order(new.condition) if is_same else base.Order.OTHER
-
-    def claim(self, context: rule_context.RuleContext) -> claims.CompiledClaim:
-        rule = sql_meanings.query_meaning(context, self.query, self.sql_dialect)
-        match rule:
-            case sql_forms.Query(sql=text, datasets=datasets):
-                return claims.compared(claims.query(text), self.condition, others=datasets)
-            case sql_forms.TableSql(sql=text):
-                return claims.compared(claims.sql(text), self.condition)
-        if self.condition == base.NONE:
-            return claims.each_row(terms.negation(rule))
-        counted = claims.sql(f"count_if({spark_predicates.spark_text(rule)})")
-        return claims.compared(counted, self.condition)
-
-
-class AmongRows(base.Demand, words="{demand} where {where}", is_quality=True):
-    """A demand on the rows for which an SQL predicate is true; others are exempt."""
-
-    demand: base.Demand
-    where: str
-    sql_dialect: str | None = None
-
-    @property
-    def dimension(self) -> str | None:  # type: ignore[override]
-        return self.demand.dimension
-
-    @property
-    def named_columns(self) -> tuple[str, ...]:
-        return self.demand.named_columns
-
-    @property
-    def subject(self) -> tuple[Any, ...]:
-        return (type(self), self.where, *self.demand.subject)
-
-    def order(self, new: Any, *, is_whole: bool = False) -> base.Order:
-        if not _same_sql(self, new, "where"):
-            return base.Order.OTHER
-        return base.compare_demands(self.demand, new.demand, is_whole=is_whole)
-
-    def claim(
-        self, context: rule_context.RuleContext
-    ) -> claims.CompiledClaim | claims.EnforcedByType:
-        where = sql_meanings.row_meaning(context, self.where, self.sql_dialect)
-        if isinstance(where, sql_forms.RowSql | sql_forms.TableSql | sql_forms.Query):
-            raise NoCounterpartError(f"DQL cannot express the filter: {self.where}")
-        rule = replace(context.rule, demand=self.demand)
-        claim = self.demand.claim(replace(context, rule=rule, is_filtered=True))
-        if isinstance(claim, claims.EnforcedByType):
-            message = "a column has the same type in all rows, so a filter has no effect"
-            raise NoCounterpartError(message)
-        return replace(claim, text=claim.text + show_where(where))
-
-    def expectation(self, place: expectations.ExportedRule) -> expectations.Expectation:
-        if self.sql_dialect not in (None, "spark", "databricks"):
-            raise NoCounterpartError(base.NO_EXPECTATION)
-        expectation = place.of(self.demand)
-        if "unexpected_rows_query" in expectation.kwargs:
-            raise NoCounterpartError(base.NO_EXPECTATION)
-        where = {"row_condition": self.where, "condition_parser": "spark"}
-        return replace(expectation, kwargs={**expectation.kwargs, **where})
-
-
-def _same_sql(old: Any, new: Any, text: str) -> bool:
-    """Whether the SQL of two demands in the field is equivalent."""
-    from dqx_airflow.contracts.compile.sql_rules import is_same_sql  # sqlglot is slow to import
-
-    return is_same_sql(getattr(old, text), old.sql_dialect, getattr(new, text), new.sql_dialect)
