@@ -310,12 +310,12 @@ class _Walk:
         if meant is None and "typos" in states:
             meant = meant_key(key, known, is_open=self.is_open)
         is_check = (meant is not None or not has_more) and _is_check(key, node, meant, states)
-        is_free = has_more or bool(_FREE_BELOW & {*node.path[:-1]})
-        if not is_check and not is_free:
+        if not is_check and not has_more and _FREE_BELOW.isdisjoint(node.path[:-1]):
             is_check = self._drops_content(owner, entry, meant, known)
         if is_check and meant is None:  # a second spelling of a key that is there
             meant = meant_key(key, known)
-        if meant is None and not is_check and (self.is_open or has_more):
+        may_be_custom = self.is_open or has_more
+        if may_be_custom and meant is None and not is_check:
             return None
         return UnknownKey(key, path, entry.span, meant, is_check)
 

@@ -122,24 +122,19 @@ class _Rows:
     example: elements.ExampleRows
 
     def broken(self) -> Iterator[BrokenExample]:
-        columns = [name.lower() for name in self.example.columns]
-        cells = self.example.rows
+        """The columns that the model does not have, the cells that are not values of their type,
+        and the rows that violate a rule."""
         yield from self._unknown_columns()
-        nested = _NESTED if self.example.is_text else ()
-        known = {item.name: item for item in self.model.fields if item.type not in nested}
-        fields = [
-            item for name, item in known.items() if name.lower() in columns or not item.is_nullable
-        ]
-        if not fields or not cells:
+        fields = self._fields()
+        if not fields or not self.example.rows:
             return
-        rows: list[list[Any]] = [[None] * len(fields) for _ in cells]
-        for position, item in enumerate(fields):
-            place = [*columns, item.name.lower()].index(item.name.lower())
-            for number, row in enumerate(cells):
-                cell = row[place] if place < len(row) else None
+        rows: list[list[Any]] = [[] for _ in self.example.rows]
+        for item in fields:
+            for number, cell in enumerate(self._cells(item)):
                 try:
-                    rows[number][position] = held(cell, _type_of(item))
+                    rows[number].append(held(cell, _type_of(item)))
                 except NoValueError as error:
+                    rows[number].append(None)
                     message = f"{_shown(error.text)} in {item.path} is not of type {_type_of(item)}"
                     yield self._in_row(number, message)
         named = {item.path for item in fields}
@@ -147,6 +142,23 @@ class _Rows:
         kept = replace(self.model, fields=tuple(fields), rules=rules)
         for rule in _broken_rules(self.contract, kept, fields, rows, _OF_ROWS):
             yield from self._rows_of(rule, fields, rows)
+
+    def _fields(self) -> list[elements.Field]:
+        """The fields with a column in the examples, and those that must not be NULL."""
+        columns = {name.lower() for name in self.example.columns}
+        nested = _NESTED if self.example.is_text else ()
+        known = {item.name: item for item in self.model.fields if item.type not in nested}
+        return [
+            item for name, item in known.items() if name.lower() in columns or not item.is_nullable
+        ]
+
+    def _cells(self, item: elements.Field) -> list[object]:
+        """The cells of a field, by row; None where a row has none."""
+        columns = [name.lower() for name in self.example.columns]
+        if item.name.lower() not in columns:
+            return [None for _ in self.example.rows]
+        place = columns.index(item.name.lower())
+        return [row[place] if place < len(row) else None for row in self.example.rows]
 
     def _unknown_columns(self) -> Iterator[BrokenExample]:
         names = [item.name for item in self.model.fields]

@@ -30,9 +30,8 @@ def document(contract: Contract) -> export.Exported:
     if contract.version is None:
         reason = f"written as {_FIRST_VERSION}: the standard asks for one"
         losses.append(export.Loss("version", reason))
-    has_maps = any(item.type == "map" for model in contract.models for item in model.walk())
     plain = {
-        "apiVersion": _VERSION_WITH_MAPS if has_maps else _VERSION,
+        "apiVersion": _VERSION_WITH_MAPS if _has_maps(contract) else _VERSION,
         "kind": "DataContract",
         "id": contract.id,
         "name": contract.name,
@@ -40,7 +39,7 @@ def document(contract: Contract) -> export.Exported:
         "status": _STATUS.get(contract.lifecycle.status or "", contract.lifecycle.written_status),
         "domain": contract.domain,
         "tags": list(contract.tags),
-        "description": {"purpose": contract.description.strip()} if contract.description else None,
+        "description": _description(contract),
         "team": _team(contract),
         "servers": servers,
         "schema": objects,
@@ -53,6 +52,10 @@ def document(contract: Contract) -> export.Exported:
     return export.Exported(export.yaml_text(kept), tuple(losses))
 
 
+def _description(contract: Contract) -> dict[str, str] | None:
+    return {"purpose": contract.description.strip()} if contract.description else None
+
+
 def _dates(contract: Contract) -> Iterator[dict[str, Any]]:
     """The dates of the lifecycle as service levels."""
     life = contract.lifecycle
@@ -60,6 +63,10 @@ def _dates(contract: Contract) -> Iterator[dict[str, Any]]:
         yield {"property": "generalAvailability", "value": life.effective_date}
     if life.sunset_date is not None:
         yield {"property": "endOfLife", "value": life.sunset_date}
+
+
+def _has_maps(contract: Contract) -> bool:
+    return any(item.type == "map" for model in contract.models for item in model.walk())
 
 
 def _team(contract: Contract) -> dict[str, Any] | None:

@@ -117,17 +117,12 @@ def _typed(reading: ClauseReader, node: Mapping, item: Field) -> Field:
     if physical is not None:
         written = reading.mapping(node, "config").text("databricksType")
         return with_type(replace(item, written_type=written), physical)
-    written = node.text("type")
-    field_type = types_named("DCS").get(written.lower()) if written is not None else None
-    if field_type is None and "fields" in node.entries:
-        field_type = "struct"
-    fields_node = node.get("fields")
-    has_fields = isinstance(fields_node, Mapping) and bool(fields_node.entries)
-    if field_type == "struct" and not has_fields and "$ref" not in node.entries:
-        field_type = "any"  # a struct, a map, or a JSON string
-    item = replace(item, type=field_type, written_type=written)
+    field_type = _type_of(node)
+    item = replace(item, type=field_type, written_type=node.text("type"))
     for kind, keys in _NESTED.items():
-        for key in keys if kind != field_type else ():
+        if kind == field_type:
+            continue
+        for key in keys:
             reading.unsupported(node.get(key), f"belongs to a field of type {kind}")
     match field_type:
         case "struct":
@@ -146,6 +141,19 @@ def _typed(reading: ClauseReader, node: Mapping, item: Field) -> Field:
                 values=_part(reading, node, item, "values", "{value}"),
             )
     return item
+
+
+def _type_of(node: Mapping) -> str | None:
+    """The type of a field by its `type`; without one, a struct if it has `fields`."""
+    written = node.text("type")
+    field_type = types_named("DCS").get(written.lower()) if written is not None else None
+    if field_type is None and "fields" in node.entries:
+        field_type = "struct"
+    fields = node.get("fields")
+    has_fields = isinstance(fields, Mapping) and bool(fields.entries)
+    if field_type == "struct" and not has_fields and "$ref" not in node.entries:
+        return "any"  # a struct, a map, or a JSON string
+    return field_type
 
 
 def _physical_type(reading: ClauseReader, node: Mapping) -> str | None:

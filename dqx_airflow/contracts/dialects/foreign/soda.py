@@ -364,14 +364,23 @@ def translate_sodacl(check: object) -> foreign.Translation:
 
     :raises NoCounterpartError: the check has no counterpart.
     """
-    text, given = next(iter(check.items())) if isinstance(check, dict) and check else (check, {})
+    text: object = check
+    given: object = {}
+    if isinstance(check, dict) and check:
+        text, given = next(iter(check.items()))
     if not isinstance(text, str) or not isinstance(given, Mapping):
         raise NoCounterpartError(f"SodaCL's check '{text}' has no counterpart")
     settings = {str(key).replace(" ", "_"): value for key, value in given.items()}
-    if (match := _REFERENCE.fullmatch(text)) is not None:
-        if settings:
-            raise NoCounterpartError("a reference with further settings")
-        return _sodacl_reference(match)
+    match = _REFERENCE.fullmatch(text)
+    if match is None:
+        return _sodacl_metric(text, settings)
+    if settings:
+        raise NoCounterpartError("a reference with further settings")
+    return _sodacl_reference(match)
+
+
+def _sodacl_metric(text: str, settings: Mapping[str, Any]) -> foreign.Translation:
+    """The demands of a check such as `avg(price) > 5`, with its settings."""
     parts = _CHECK.fullmatch(text)
     if parts is None:
         raise NoCounterpartError(f"SodaCL's check '{text}' has no counterpart")
