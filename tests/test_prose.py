@@ -87,6 +87,7 @@ PAGES = sorted(
         *CHECKOUT.glob("*.md"),
         *(PACKAGE / "docs").rglob("*.md"),
         PACKAGE / "editor/words.md",
+        PACKAGE / "contracts/blockers.txt",
         PACKAGE / "contracts/diagnostics.txt",
         PACKAGE / "contracts/diff/messages.txt",
         PACKAGE / "contracts/enforcement/lint.txt",

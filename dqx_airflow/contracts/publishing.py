@@ -15,11 +15,12 @@ from dqx_airflow.contracts.dialects import reader_of
 from dqx_airflow.contracts.diff import Diff, diff
 from dqx_airflow.contracts.enforcement.lifecycle import end_of
 from dqx_airflow.contracts.enforcement.pins import objection_to_version
-from dqx_airflow.contracts.mistakes import listed_texts
 from dqx_airflow.contracts.model import CADENCES, Contract, day_of, end_of_period
 from dqx_airflow.contracts.versions import Bump, Version, bump_between, next_version, version_of
+from dqx_airflow.values.files import table_rows
 
 _SHOWN_CHANGES = 5
+_TABLE = "blockers.txt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,10 @@ class Blocker:
 
 
 def _blocker(name: str, /, **named: object) -> Blocker:
-    return Blocker(*listed_texts("blockers", name, **named))
+    """The blocker of a name in `blockers.txt`, with the values that its texts name."""
+    texts = {row_name: texts for row_name, *texts in table_rows(__package__, _TABLE, "blockers")}
+    problem, hint = texts[name]
+    return Blocker(problem.format(**named), hint.format(**named))
 
 
 def objections(

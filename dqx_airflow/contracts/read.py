@@ -10,7 +10,7 @@ from types import MappingProxyType
 from dqx_airflow.contracts.dialects import DialectReader, is_data_product, reader_of, recognised
 from dqx_airflow.contracts.dialects.extensions import read_acceptances, read_renames, with_extension
 from dqx_airflow.contracts.document import Document, Mapping, Scalar
-from dqx_airflow.contracts.mistakes import mistake
+from dqx_airflow.contracts.mistakes import MistakeName, mistake
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model
 from dqx_airflow.contracts.references import FileReader, References, no_files
 from dqx_airflow.contracts.schema import load_schema, schema_errors
@@ -117,7 +117,7 @@ def _reader(document: Document, diagnostics: list[Diagnostic]) -> DialectReader 
     else:
         names = " and ".join(reader.dialect for reader in readers)
         signs = "; ".join(f"{name}: {reader_of(name).sign}" for name in Dialect)
-        kind = "mixed_dialects" if readers else "unknown_dialect"
+        kind: MistakeName = "mixed_dialects" if readers else "unknown_dialect"
         found = mistake(kind, root.span, names=names, hint=signs)
     diagnostics.append(found)
     return None

@@ -18,7 +18,7 @@ from dqx_airflow.contracts.document import (
     children,
     find,
 )
-from dqx_airflow.contracts.mistakes import mistake
+from dqx_airflow.contracts.mistakes import MistakeName, mistake
 from dqx_airflow.contracts.yaml_reader import read_document
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
@@ -208,7 +208,7 @@ class References:
             return None
         if isinstance(document, str):
             is_outside = "only files" in document or "outside" in document
-            name = "outside" if is_outside else "not_followed"
+            name: MistakeName = "outside" if is_outside else "not_followed"
             self._error(name, reference, written=reference.value, hint=document)
             return None
         source = document.source
@@ -219,7 +219,7 @@ class References:
                 self.report(diagnostic)
         return self._documents[source.name]
 
-    def _error(self, name: str, reference: Scalar, *related: Related, **named: Any) -> None:
+    def _error(self, name: MistakeName, reference: Scalar, *related: Related, **named: Any) -> None:
         if reference.span not in self._reported:
             self._reported.add(reference.span)
             self.report(mistake(name, reference.span, *related, **named))

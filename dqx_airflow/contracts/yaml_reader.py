@@ -24,7 +24,7 @@ from dqx_airflow.contracts.document import (
     Sequence,
     children,
 )
-from dqx_airflow.contracts.mistakes import mistake
+from dqx_airflow.contracts.mistakes import MistakeName, mistake
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related
 from dqx_airflow.values import SourceFile, Span, exact
 
@@ -232,10 +232,10 @@ class _Composer:
         end_column = max(end_column, start.column + 2)
         return Span(self.source.name, start.line + 1, start.column + 1, end_line, end_column)
 
-    def _report(self, name: str, span: Span, *related: Related, **named: Any) -> None:
+    def _report(self, name: MistakeName, span: Span, *related: Related, **named: Any) -> None:
         self.found.append(mistake(name, span, *related, **named))
 
-    def _refuse(self, name: str, span: Span, **named: Any) -> NoReturn:
+    def _refuse(self, name: MistakeName, span: Span, **named: Any) -> NoReturn:
         self._report(name, span, **named)
         raise _RefusedYamlError
 
