@@ -20,7 +20,7 @@ from dqx_airflow.api import run as runs
 from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase, is_spark_frame
 from dqx_airflow.api.run import DatedResults, Results, SelectedRunKeywords
 from dqx_airflow.contracts import demands
-from dqx_airflow.contracts.enforcement.contract_datasets import datasets_as_contract_says
+from dqx_airflow.contracts.enforcement.contract_datasets import completed_datasets
 from dqx_airflow.contracts.enforcement.enforced_contract import (
     Enforced,
     Enforcement,
@@ -232,7 +232,7 @@ class Contract:
         """The database with its data read by the settings of the contract, as in a gate."""
         require_no_blank({"server": server})
         if isinstance(db, SparkDatabase):
-            refs = datasets_as_contract_says(self._contract, db.datasets, server)
+            refs = completed_datasets(self._contract, db.datasets, server)
             return db.with_datasets(refs)
         if not isinstance(db, MemoryDatabase):
             return db

@@ -169,7 +169,7 @@ class Scene:
         return _drop(message, self.mapping(), dropped, *statements)
 
     def rewrite(self, message: str, columns: str, partitions: Iterable[str]) -> EvolutionStep:
-        """The table is rewritten with these columns and partitions, under its current name.
+        """The step that rewrites the table with these columns and partitions, under its name.
 
         Delta does not drop a partition column.
         """

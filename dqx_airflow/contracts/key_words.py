@@ -12,5 +12,5 @@ def listed_key_words(*names: str) -> list[list[str]]:
 
 
 def key_words(*names: str) -> frozenset[str]:
-    """The same, all together."""
+    """All words in the lines of `key_words.txt` with these names."""
     return frozenset(word for line in listed_key_words(*names) for word in line)

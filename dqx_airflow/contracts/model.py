@@ -417,8 +417,8 @@ class Contract:
         return responsible if responsible.facts else None
 
     def acceptance_of(self, name: str, *paths: str) -> Acceptance | None:
-        """Who accepts that the clauses at the paths, of the assertion with that name, are not
-        checked, or None."""
+        """The acceptance that the clauses at the paths, of the assertion with the name, are not
+        checked; None without one."""
         covering = (
             acceptance
             for acceptance in self.acceptances

@@ -132,7 +132,7 @@ def _broken_promises(
 
 
 def _mistyped(contract: Contract) -> Iterator[Blocker]:
-    """Words outside of closed sets: an unknown status or cadence would be permanent."""
+    """The objections to words outside of closed sets: an unknown status would be permanent."""
     for note in contract.notes:
         if note.code == "E422":
             problem = f"{note.clause.path}: {note.reason}"
@@ -194,7 +194,7 @@ def _too_often(
 def _too_soon(
     base: PublishedVersion, contract: Contract, published: Sequence[PublishedVersion], on: date
 ) -> Iterator[Blocker]:
-    """A breaking version takes effect at least this many days after its announcement."""
+    """The objection if a breaking version takes effect too few days after its announcement."""
     promised = base.contract.lifecycle.breaking_notice_days
     days = (base.contract.lifecycle.notice_days or 0) if promised is None else promised
     begin = max(day_of(contract.lifecycle.effective_date) or on, on)
@@ -234,7 +234,7 @@ def _overlap_too_short(base: PublishedVersion, contract: Contract, on: date) -> 
 
 
 def _ends_too_soon(base: PublishedVersion, contract: Contract, on: date) -> Iterator[Blocker]:
-    """A sunset is announced this many days in advance."""
+    """The objection if a sunset is announced too few days in advance."""
     life, before = contract.lifecycle, base.contract.lifecycle
     sunset, promised = day_of(life.sunset_date), day_of(before.sunset_date)
     if sunset is None and life.status == "sunset" and before.status != "sunset":

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Tables: TypeAlias = Mapping[str, "tuple[str, ...]"]
 """Known columns of tables, by the name of the table in lower case."""
 _QUERY_REFERENCE = re.compile(r"\{\{\s*(?:ref|source)\s*\(\s*(?P<arguments>[^)]*)\)\s*\}\}")
-_SAYS_NOTHING = re.compile(r"\{#.*?#\}|\{\{\s*config\s*\([^{}]*\)\s*\}\}", re.DOTALL)
+_COMMENTS = re.compile(r"\{#.*?#\}|\{\{\s*config\s*\([^{}]*\)\s*\}\}", re.DOTALL)
 _VALUE = re.compile(r"\{\{[^{}]*\}\}|\$\{[^{}]*\}")
 _TEMPLATE = "template__"
 """The placeholder for a template with unknown text: a value, or any number of columns."""
@@ -51,7 +51,7 @@ def outputs_of(query: str, dialect: str | None = None, tables: Tables | None = N
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
     if "{%" in query:
         return Outputs(unknown="a template generates the query, so its columns are unknown")
-    text = _QUERY_REFERENCE.sub(_referred, _SAYS_NOTHING.sub(" ", query))
+    text = _QUERY_REFERENCE.sub(_referred, _COMMENTS.sub(" ", query))
     text = _VALUE.sub(_TEMPLATE, text)
     known = dialect if dialect in sqlglot.Dialect.classes else None
     try:

@@ -80,5 +80,8 @@ def satisfied(predicate: str, share: float) -> CompiledClaim:
 
 
 def rows_with(way: tuple[Field, ...], test: str) -> str:
-    """The number of rows with a value at the end of a path for which a test of `ITEM` is true."""
+    """The DQL for the number of rows with a value at the end of a path that satisfies a test.
+
+    :param test: the Spark SQL about the value, which is named as `ITEM`.
+    """
     return sql(f"count_if(exists({nested(way)}, {quote_name(ITEM.text)} -> {test}))")

@@ -145,7 +145,7 @@ def _back(number: int, groups: list[str | None]) -> str:
 
 
 def _escaped(token: re.Match[str], *, is_in_class: bool) -> str:
-    """One character, or a class of them, after a backslash."""
+    """The escape of one character, or of a class of characters, in Java's syntax."""
     if token["property"]:
         return _property(token["sign"], token["key"], token["property"])
     if token["control"]:
@@ -173,7 +173,7 @@ def _escaped(token: re.Match[str], *, is_in_class: bool) -> str:
 
 
 def _class(text: str, *, is_inverted: bool) -> str:
-    """The contents of brackets."""
+    """A class of characters in Java's syntax, by the contents of its brackets."""
     inside: list[str] = []
     spaces: set[str] = set()
     for token in _INSIDE.finditer(text):

@@ -73,12 +73,12 @@ class ExportedRule:
 
 
 def unexpected_rows(query: str) -> Expectation:
-    """The rows that a query finds must not exist: only SQL can express them."""
+    """The expectation that a query finds no rows, for demands that only SQL can express."""
     return Expectation("unexpected_rows_expectation", {"unexpected_rows_query": query})
 
 
 def rows_where(wrong: str, share: float = 1.0) -> Expectation:
-    """The rows for which a predicate is true must not exist.
+    """The expectation that a predicate is true for no row.
 
     :raises NoCounterpartError: a share of them may exist.
     """

@@ -62,7 +62,7 @@ def innermost(way: Sequence[NestedField]) -> Sequence[NestedField]:
     return way[last:]
 
 
-def is_sayable(way: tuple[Field, ...]) -> bool:
+def is_expressible(way: tuple[Field, ...]) -> bool:
     """False if a field of an item has a dot in its name, which would end the name in DQL."""
     is_within = False
     for outer, inner in pairwise(way):

@@ -36,7 +36,7 @@ def spark_text(node: nodes.Expression) -> str:
 
 
 def like_pattern(value: str, pattern: str) -> str:
-    """A value, given as Spark SQL, matches a regular expression.
+    """The Spark SQL predicate that a value, given as Spark SQL, matches a regular expression.
 
     A string that is too long to be decided does not match: count the rows that do not match.
     """

@@ -191,7 +191,7 @@ class _Translation:
         return columns
 
     def _ended(self, tree: Expr, scope: _Scope) -> None:
-        """ORDER BY and LIMIT."""
+        """Translates ORDER BY, LIMIT and OFFSET in place."""
         if (order := tree.args.get("order")) is not None:
             self._order(order, scope)
         for key in ("limit", "offset"):
@@ -243,7 +243,7 @@ class _Translation:
             raise self.refusal(node)
 
     def _key(self, key: Expr, scope: _Scope) -> Expr:
-        """A value by which rows are grouped."""
+        """Translates a value by which rows are grouped."""
         value, kind = self._by_number(key, scope) or self.value(key, scope)
         if not self.is_groupable(kind):
             raise self.refusal(key, (kind,))
@@ -275,7 +275,7 @@ class _Translation:
     # Expressions ---------------------------------------------------------------------------------
 
     def condition(self, node: Expr, scope: _Scope) -> Expr:
-        """An expression that is true, false or NULL."""
+        """Translates an expression that is true, false or NULL."""
         value, kind = self.value(node, scope)
         if not is_of(kind, "bool") and not (
             kind is None and self.sql_dialect not in ("mysql", "sqlite", "tsql")
@@ -284,7 +284,7 @@ class _Translation:
         return value
 
     def value(self, node: Expr, scope: _Scope) -> Typed:
-        """An expression in Spark, with its kind in the dialect."""
+        """The expression in Spark SQL, with the kind of its value in the dialect."""
         if node.args.get("negate"):
             plain = node.copy()
             plain.set("negate", None)

@@ -299,7 +299,12 @@ def _over_own_rows(tree: exp.Query, scope: sql_forms.SqlScope) -> tuple[Expr, Ex
 # Predicates of DQL -------------------------------------------------------------------------------
 
 _COMPARATORS: dict[type[Expr], str] = {
-    **{exp.GT: ">", exp.GTE: ">=", exp.LT: "<", exp.LTE: "<=", exp.EQ: "==", exp.NEQ: "!="}
+    exp.GT: ">",
+    exp.GTE: ">=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.EQ: "==",
+    exp.NEQ: "!=",
 }
 _OPERATORS: dict[type[Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
 _FUNCTIONS = (exp.Length, exp.Lower, exp.Upper, exp.Abs, exp.Year, exp.Month, exp.Day)
@@ -307,7 +312,10 @@ _FUNCTIONS = (exp.Length, exp.Lower, exp.Upper, exp.Abs, exp.Year, exp.Month, ex
 
 
 def predicate_of(tree: Expr, scope: sql_forms.SqlScope) -> nodes.Expression:
-    """:raises NotInDqlError: DQL has no syntax for a part of it."""
+    """The predicate in DQL.
+
+    :raises NotInDqlError: DQL has no syntax for a part of it.
+    """
     return _Predicate(scope).predicate(tree)
 
 

@@ -48,7 +48,10 @@ def is_whole(item: Field | None) -> bool:
 
 
 def number(value: int | Fraction | float) -> nodes.Number:
-    """:raises NoCounterpartError: it is not finite."""
+    """The number as a literal.
+
+    :raises NoCounterpartError: it is not finite.
+    """
     if not is_finite_number(value):
         raise NoCounterpartError("not a finite number")
     if isinstance(value, float):
@@ -58,7 +61,10 @@ def number(value: int | Fraction | float) -> nodes.Number:
 
 
 def duration(seconds: float) -> nodes.Number:
-    """:raises NoCounterpartError: it is infinite."""
+    """The duration as a literal.
+
+    :raises NoCounterpartError: it is infinite.
+    """
     if not is_finite_number(seconds):
         raise NoCounterpartError("not a finite duration")
     return nodes.Number(exact_as_written(seconds), nodes.Unit.DURATION)
@@ -69,7 +75,10 @@ def share(value: float) -> nodes.Number:
 
 
 def text(value: str) -> nodes.Text:
-    """:raises NoCounterpartError: a text file cannot contain it."""
+    """The string as a literal.
+
+    :raises NoCounterpartError: a text file cannot contain it.
+    """
     if not is_writable(value):
         raise NoCounterpartError("it contains a character that a text file cannot contain")
     return nodes.Text(value)

@@ -72,7 +72,7 @@ class Required(Demand, words="not NULL", dimension="completeness", is_required=T
     """No value is NULL."""
 
     def claim(self, context: rule_context.RuleContext) -> claims.CompiledClaim:
-        if not nested_values.is_sayable(context.way):
+        if not nested_values.is_expressible(context.way):
             return claims.no_rows(claims.rows_with(context.way, "`item` IS NULL"))
         way = nested_values.steps_of(context)
         *outer, field = nested_values.innermost(way)

@@ -410,7 +410,7 @@ def _within(expression: str, low: float | None, high: float | None) -> claims.Co
 def _younger(
     context: rule_context.RuleContext, column: str, seconds: float
 ) -> claims.CompiledClaim:
-    """The latest value is at most this old."""
+    """The claim that the latest value of a column is at most this old."""
     limit = _time(seconds)
     if not _is_text(context, column):
         return claims.CompiledClaim(f"freshness({show(terms.column(column))}) <= {limit}")

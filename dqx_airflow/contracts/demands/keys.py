@@ -124,7 +124,7 @@ def repeated(columns: tuple[str, ...]) -> str:
 def _refers_from_within(
     context: rule_context.RuleContext, other: str, column: str
 ) -> claims.CompiledClaim:
-    """A reference of the items of an array."""
+    """The claim of a reference from the items of an array."""
     model, items = quote_name(context.model.name), nested_values.nested(context.way)
     inner = f"SELECT explode({items}) AS item FROM {model}"  # noqa: S608
     equal = f"other.{terms.quoted(column)} = own.item"
@@ -134,7 +134,7 @@ def _refers_from_within(
 def _unfound(
     context: rule_context.RuleContext, source: str, other: str, present: str, equal: str
 ) -> claims.CompiledClaim:
-    """No values are missing in another dataset."""
+    """The claim that no values of a source are missing in another dataset."""
     partner = f"SELECT 1 FROM {quote_name(other)} AS other WHERE {equal}"  # noqa: S608
     text = f"SELECT count(*) FROM {source} WHERE {present} AND NOT EXISTS ({partner})"  # noqa: S608
     return claims.compared(claims.query(text), NONE, others=(other,))

@@ -48,7 +48,7 @@ class ValueDemand(base.Demand, dimension="conformity"):
         kind = kind_of(context.item)
         if self.is_of_text and kind not in (ValueKind.TEXT, ValueKind.UNKNOWN):
             return _matches_as_text(context, self, kind)
-        if not nested_values.is_sayable(context.way):
+        if not nested_values.is_expressible(context.way):
             predicate = self.predicate(nested_values.ITEM, context.item)
             wrong = f"NOT {spark_predicates.spark_text(predicate)}"
             return claims.no_rows(claims.rows_with(context.way, wrong), share)
@@ -392,7 +392,7 @@ class UniqueItems(
         """No array contains a value twice; NULL counts as a value."""
         if context.item is None or context.item.type != "array":
             raise NoCounterpartError("only the items of an array can be unique")
-        if not nested_values.is_sayable(context.way):
+        if not nested_values.is_expressible(context.way):
             # As structs, since Spark 3.5 tells 0.0 from -0.0 where these are the items themselves.
             distinct = "array_distinct(transform(item, x -> struct(x)))"
             repeated = f"item -> size(item) <> size({distinct})"

@@ -28,7 +28,7 @@ class DialectReader:
     - `meaning_key`: the key with the meaning of a field. `weighs_meaning`: the meaning is more than
       a description, and another meaning is another contract.
     - `elements`: the required parts of the document, by their keys.
-    - `cannot_say`: the lint rules about facts that the dialect cannot express.
+    - `not_expressible`: the lint rules about facts that the dialect cannot express.
     - `versions_models`: the document has no version, but each of its models does.
     - `change_kinds`: the kinds of changes of clauses that only this dialect has, by two keys in
       their paths or by the last key.
@@ -46,7 +46,7 @@ class DialectReader:
     meaning_key: str = "description"
     weighs_meaning: bool = False
     elements: tuple[str, ...] = ()
-    cannot_say: frozenset[str] = frozenset()
+    not_expressible: frozenset[str] = frozenset()
     versions_models: bool = False
     change_kinds: tuple[tuple[tuple[str, ...], str], ...] = ()
     names_types_as_written: bool = False

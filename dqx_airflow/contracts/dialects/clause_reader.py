@@ -89,7 +89,7 @@ def _slip_above(
 
 
 def _of_slip(slip: UnknownKey, clause: Clause, promise: Promise | None = None) -> Note:
-    """The note about what is written under an unknown key."""
+    """The note about a clause under an unknown key."""
     hint = f": did you mean '{slip.meant}'?" if slip.meant else ""
     reason = f"the key '{slip.key}' is unknown here{hint}"
     if promise is None and slip.is_check:

@@ -191,7 +191,7 @@ def _version(text: str | None) -> tuple[int, ...]:
 
 
 def _as_datalex(item: Diagnostic) -> Diagnostic:
-    """Errors of the document become errors of the manifest."""
+    """The error of a document as an error of the manifest."""
     return Diagnostic(item.message, item.span, "E501", related=item.related, help=item.help)
 
 
@@ -363,7 +363,7 @@ READER = DialectReader(
     Dialect.DATALEX,
     _read,
     sign="`manifestSpecVersion` and `domains` at the top",
-    cannot_say=frozenset({"version", "keys", "quality"}),
+    not_expressible=frozenset({"version", "keys", "quality"}),
     versions_models=True,
     change_kinds=((("signature", "inputs"), "input_changed"),),
 )

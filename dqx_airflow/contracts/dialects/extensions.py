@@ -105,7 +105,7 @@ INCIDENT = "x-dqx-incident"
 
 
 def with_extension(reading: ClauseReader, incident: IncidentResponse) -> IncidentResponse:
-    """The information of the dialect, completed by the extension of the document."""
+    """The incident response of the dialect, with the values of the extension instead of its own."""
     extension = at_the_top(reading, INCIDENT)
     if not isinstance(extension, Mapping):
         return incident

@@ -22,7 +22,7 @@ from dqx_airflow.values import FORMATS
 
 PlacedRules: TypeAlias = Iterator[PlacedRule]
 
-_SAY_CLOCK = "name the column: `measured_as: max(column) vs now()`"
+_CLOCK_HINT = "name the column: `measured_as: max(column) vs now()`"
 _AGE = re.compile(r"\s*max\(\s*`?([^`()]+?)`?\s*\)\s+vs\s+now\(\)\s*", re.IGNORECASE)
 
 _DELAY = re.compile(r"(?P<what>\w+)_p(?P<percentile>\d+)_(?P<unit>seconds|minutes|hours|days)")
@@ -163,7 +163,7 @@ def _freshness(reading: ClauseReader, freshness: Mapping, clock: str | None) -> 
     nodes = freshness.get("max_age_minutes"), freshness.get("measured_as")
     if clock is None and nodes[1] is not None:
         for node in nodes:
-            reading.unsupported(node, f"the column is ambiguous: {_SAY_CLOCK}")
+            reading.unsupported(node, f"the column is ambiguous: {_CLOCK_HINT}")
         return
     yield clock, reading.rule("freshness", demands.Fresh(clock, minutes * MINUTE_S), *nodes)
 

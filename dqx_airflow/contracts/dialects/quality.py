@@ -63,7 +63,7 @@ def read_older_quality(reading: ClauseReader, models: tuple[Model, ...]) -> Iter
 def _translations(
     kind: str, specification: document.Node, top: document.Mapping, models: tuple[Model, ...]
 ) -> Iterator[tuple[str, document.Node, foreign.Translation | NoCounterpartError]]:
-    """The demands of each check on a model, or why there are none, with its node."""
+    """The demands of each check on a model, or the reason why there are none, with its node."""
     by_name = {model.name: model for model in models}
     for key, entry in top.entries.items():
         name = key.removeprefix(_ABOUT)
@@ -95,7 +95,10 @@ def _parsed(node: document.Node | None) -> document.Node | None:
 
 
 def _translated(kind: str, check: document.Node, model: Model) -> foreign.Translation:
-    """:raises NoCounterpartError: there are no demands, or the model has no column for them."""
+    """The demands of a check on a model.
+
+    :raises NoCounterpartError: there are none, or the model has no column for them.
+    """
     translation = _TRANSLATORS[kind](document.plain_value(check))
     paths = tuple(item.path for item in model.fields)
     if not has_place(translation, paths):

@@ -83,7 +83,7 @@ _PLACES = ("location", "path", "topic", "stream")
 
 
 def read_servers(reading: ClauseReader, servers: document.Mapping) -> Iterator[Server]:
-    """The servers; data cannot violate anything about them."""
+    """Reads the servers of DCS. They are never checked against data."""
     reading.documented(servers, "the location of the data")
     for name, entry in servers.entries.items():
         if not isinstance(entry.node, document.Mapping):

@@ -88,7 +88,8 @@ def broken_examples(contract: elements.Contract) -> Iterator[BrokenExample]:
 def _of_field(
     contract: elements.Contract, model: elements.Model, item: elements.Field
 ) -> Iterator[BrokenExample]:
-    """Nested fields are checked against their rules like columns."""
+    """The examples and the default of a field that its type or its rules reject. A nested field is
+    checked like a column."""
     if item.type in _NESTED:
         return
     path = f"{model.name}.{item.path}"

@@ -79,11 +79,11 @@ def dataset_settings(
     missing = [model.name for model in contract.models if model.name not in settings]
     if missing:
         message = f"the location of {', '.join(missing)} is unknown"
-        raise RequestError(message, _where_to_say_it(contract, chosen, missing[0]))
-    return _as_contract_says(contract, settings, chosen, of_formats, given)
+        raise RequestError(message, _location_hint(contract, chosen, missing[0]))
+    return _completed(contract, settings, chosen, of_formats, given)
 
 
-def datasets_as_contract_says(
+def completed_datasets(
     contract: elements.Contract, refs: Iterable[values.DatasetRef], server: str | None = None
 ) -> tuple[values.DatasetRef, ...]:
     """The datasets with the settings of the contract for reading them, as in a gate that is given
@@ -93,11 +93,11 @@ def datasets_as_contract_says(
     :raises RequestError: the contract has no such server.
     """
     given = {ref.name: ref for ref in refs}
-    settings = _as_contract_says(contract, given, _server(contract, server))
+    settings = _completed(contract, given, _server(contract, server))
     return tuple(dataset_ref(name, stated) for name, stated in settings.items())
 
 
-def _as_contract_says(
+def _completed(
     contract: elements.Contract,
     given: Mapping[str, Any],
     server: elements.Server | None,
@@ -241,7 +241,7 @@ def _table_of(contract: elements.Contract, model: elements.Model) -> dict[str, A
     return {"table": named} if is_table else None
 
 
-def _where_to_say_it(contract: elements.Contract, server: elements.Server | None, name: str) -> str:
+def _location_hint(contract: elements.Contract, server: elements.Server | None, name: str) -> str:
     if server is not None and server.type in DATABASES:
         return (
             f"Spark reads the server '{server.name}' of type {server.type} over JDBC: set conn_id "

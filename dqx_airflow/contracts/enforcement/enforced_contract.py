@@ -140,7 +140,7 @@ class Enforcement:
         return replace(self, contract=_restricted(self.contract, models, is_strict=is_strict))
 
     def narrowed(self, is_kept: Callable[[Demand], bool]) -> Enforcement:
-        """The same with only the rules whose demand is kept."""
+        """The enforcement of only the rules whose demand is kept."""
         assert self.contract is not None
         models = (model.narrowed(is_kept) for model in self.contract.models)
         notes = tuple(replace(note, promise=None) for note in self.contract.notes)
@@ -215,7 +215,7 @@ class _Document:
 
 
 def _let_by(unenforced: Unenforced, unsupported: Unsupported) -> str | None:
-    """Who accepted a clause that is not enforced."""
+    """The owner of the acceptance of a clause that is not enforced; None if it is not accepted."""
     if (accepted := unenforced.acceptance) is not None:
         return f"{accepted.owner}: {accepted.reason}"
     return None if unsupported == "error" else f"unsupported={unsupported}"

@@ -115,11 +115,11 @@ def lint(contract: elements.Contract, *, ignored: Collection[str] = ()) -> tuple
 
     :param ignored: names or codes of rules to ignore.
     """
-    cannot_say = reader_of(contract.dialect).cannot_say
+    not_expressible = reader_of(contract.dialect).not_expressible
     diagnostics = [
         diagnostic
         for rule in RULES
-        if rule.name not in {*ignored, *cannot_say} and rule.code not in ignored
+        if rule.name not in {*ignored, *not_expressible} and rule.code not in ignored
         for diagnostic in rule.find(contract)
     ]
     diagnostics.sort(key=lambda item: (item.span.file, item.span.line, item.span.column))

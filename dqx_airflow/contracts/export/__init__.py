@@ -59,7 +59,8 @@ class ModelWriter:
 
 
 def yaml_text(plain: Any) -> str:
-    """Keys in their order, multi-line strings as blocks, lists below their key."""
+    """The YAML of a value: keys in their order, multi-line strings as blocks, lists below their
+    key."""
     return yaml.dump(plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
 
 

@@ -35,7 +35,7 @@ PlacedColumn: TypeAlias = "tuple[Model, str | None]"
 
 @dataclass(frozen=True, slots=True)
 class ServiceLevels:
-    """The context for reading a service level."""
+    """The models that the service levels of a document refer to."""
 
     reading: ClauseReader
     models: tuple[Model, ...]
@@ -132,7 +132,10 @@ def _age(
     name: str = "freshness",
     demand_of: Callable[[str | None, float], Fresh | Retained] = Fresh,
 ) -> Iterator[RuleOfModel]:
-    """A limit on the age of a column: the keys of the duration and of the column."""
+    """The rule for the age of a column.
+
+    :param keys: the key of the duration, and the key of the column.
+    """
     seconds = text_duration_s(levels.reading, level.get(keys[0]))
     model, column = levels.timed(level)
     demand = demand_of(column, _stated(seconds, level, keys[0]))
@@ -161,7 +164,8 @@ def _stated(seconds: float | None, level: Mapping, key: str) -> float:
 
 
 def _frequency(levels: ServiceLevels, level: Mapping) -> Iterator[RuleOfModel]:
-    """New rows in every model at the interval of `interval` and `cron`, which must agree."""
+    """The rules for new rows in every model, at the interval of `interval` and `cron`, which must
+    agree."""
     reading = levels.reading
     reading.documented_keys(level, "type", reason="how the data is processed")
     stated = {key: _frequency_at(level, key) for key in ("interval", "cron")}

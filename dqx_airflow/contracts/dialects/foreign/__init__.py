@@ -121,7 +121,7 @@ def is_value(item: object) -> bool:
 
 
 def rlike(name: str, expression: str) -> str:
-    """A string matches an expression in which `$` is the end of the string, as Spark SQL."""
+    """The Spark SQL predicate that a string matches an expression; `$` is the end of the string."""
     with suppress(PatternError):  # its mistakes are reported when the SQL is parsed
         expression = ended(expression)
     return f"{name} RLIKE {quote_literal(expression)}"

@@ -82,7 +82,10 @@ def translate(
 
 
 def _refuse_unknown_keys(check: Mapping[str, Any], kind: str, check_type: _CheckType) -> None:
-    """:raises NoCounterpartError: a check of this type has no such key."""
+    """Checks the keys of a check.
+
+    :raises NoCounterpartError: a check of this type does not take one of them.
+    """
     known = ("type", *_REMARKS, *check_type.filters, *check_type.keys)
     for key in check:
         if key not in known and not foreign.is_threshold(key):

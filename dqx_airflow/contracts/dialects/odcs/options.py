@@ -197,7 +197,7 @@ def _format(
 
 
 def _bits(reading: ClauseReader, written: str, node: Node) -> Iterator[Rule]:
-    """The bits of an integer: `i32` is signed, `u8` is not."""
+    """The rules for the range of an integer: `i32` is signed, `u8` is not."""
     bits, is_signed = _BITS[written], written.startswith("i")
     if not is_signed:
         yield reading.rule("format_minimum", demands.Bound(">=", 0), node)

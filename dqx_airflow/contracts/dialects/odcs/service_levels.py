@@ -53,7 +53,7 @@ _DIMENSIONS = (
     "volume",
 )
 """Properties that a rule of `quality` can state; a service level does not name a rule."""
-_SAYING = ("value", "valueExt", "unit", "element")
+_VALUE_KEYS = ("value", "valueExt", "unit", "element")
 _NO_PERIOD = "not a duration: write a number and a unit, such as `value: 24`, `unit: h`"
 _NO_INTERVAL = (
     "not an interval: write daily, hourly, a cron expression, or a number and a unit, such as "
@@ -70,9 +70,9 @@ def read_service(reading: OdcsReading) -> Iterator[RuleOfModel]:
             yield from _timed(reading, level, kind)
         elif kind in _OF_THE_SERVICE:
             reason = "concerns the service: the data does not show it"
-            reading.documented_keys(level, *_SAYING, reason=reason)
+            reading.documented_keys(level, *_VALUE_KEYS, reason=reason)
         elif kind in _LIFECYCLE_DATES:
-            reading.documented_keys(level, *_SAYING, reason="a lifecycle date of the contract")
+            reading.documented_keys(level, *_VALUE_KEYS, reason="a lifecycle date of the contract")
         elif meant := slip_of(kind, [*_SYNONYMS.values(), "freshness"]):
             reason, hint = f"unknown property '{kind}'", f"did you mean '{meant}'?"
             reading.not_understood(level.get("property"), reason, "E422", hint)
@@ -84,7 +84,7 @@ def read_service(reading: OdcsReading) -> Iterator[RuleOfModel]:
             reason = (
                 f"'{kind}' is not a property of the standard: {', '.join(_CHECKED)} are checked"
             )
-            for key in ("property", *_SAYING):
+            for key in ("property", *_VALUE_KEYS):
                 reading.not_understood(level.get(key), reason)
 
 
@@ -98,7 +98,7 @@ def _refuse(reading: OdcsReading, level: Mapping, reason: str, code: str | None 
     path = show_path(level.path)
     dimension = "conformity" if kind_of(level) == "retention" else "timeliness"
     promise = Promise(path, path, dimension=dimension)
-    for key in _SAYING:
+    for key in _VALUE_KEYS:
         reading.unsupported(level.get(key), reason, code, promise=promise)
 
 
@@ -121,7 +121,7 @@ def _timed(reading: OdcsReading, level: Mapping, kind: str) -> Iterator[RuleOfMo
     except NoCounterpartError as error:
         _refuse(reading, level, str(error), "E420")
         return
-    nodes = [level.get(key) for key in _SAYING]
+    nodes = [level.get(key) for key in _VALUE_KEYS]
     for model, path in places:
         yield model, path, reading.rule(kind, demand_of(path), *nodes)
 
