@@ -422,3 +422,13 @@ def test_a_mistyped_value_of_a_known_constraint_is_an_error(dialect: str) -> Non
     name = "required" if dialect == "dcs" else "nullable"
     for value in ("flase", '"false"', "no way", "0.5", "[false]"):
         assert _read(Path("contract.yaml"), FIELDS[dialect].format(f"{name}: {value}")).errors
+
+
+@pytest.mark.parametrize("key", ["kkin", "sort", None])
+def test_a_binding_without_its_kind_is_one_to_a_table(key: str | None) -> None:
+    path = HERE / "datalex" / "minimal.json"
+    text = path.read_text(encoding="utf-8")
+    kind = '"kind": "dbt_model",'
+    assert kind in text
+    found = _read(path, text.replace(kind, f'"{key}": "dbt_model",' if key else ""))
+    assert _claims(found) == _claims(_read(path, text))

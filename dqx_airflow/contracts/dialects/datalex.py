@@ -169,11 +169,18 @@ def _parameters(sides: Mapping, key: str) -> Iterator[ContractPort]:
 def _tables(ways: Iterable[_Way]) -> Iterator[tuple[str, tuple[str, ...]]]:
     for _, entity in ways:
         binding = entity.get("binding")
-        if isinstance(binding, Mapping) and binding.text("kind") in _BOUND_TO_TABLES:
+        if isinstance(binding, Mapping) and _is_bound(binding):
             table, items = binding.text("ref"), _below(entity, "fields")
             fields = tuple(name for (item,) in items if (name := item.text("name")))
             if table and fields:
                 yield table.lower(), fields
+
+
+def _is_bound(binding: Mapping) -> bool:
+    """True for a binding to a table, also if only its `ref` is there: a misspelled or missing
+    `kind` must not drop the checks of the fields."""
+    kind = binding.text("kind")
+    return kind in _BOUND_TO_TABLES or (kind is None and binding.text("ref") is not None)
 
 
 def _repeated(promises: Iterable[ManifestContract]) -> Iterator[Diagnostic]:
@@ -245,9 +252,8 @@ def _read(reading: ClauseReader) -> Contract:
 
 def _models(reading: ClauseReader, entity: Mapping) -> Iterator[Model]:
     binding = reading.mapping(entity, "binding")
-    is_bound = binding.text("kind") in _BOUND_TO_TABLES
     reading.remarks(entity, "DataLex: entity")
-    if is_bound:
+    if _is_bound(binding):
         with reading.of_model(entity.text("name") or ""):
             fields = tuple(_field(reading, item) for item in reading.mappings(entity, "fields"))
         yield Model(
