@@ -158,14 +158,18 @@ def _location(server: document.Mapping, kind: str) -> str | None:
     return ".".join([*filter(None, parts), "{model}"]) if all(parts) and parts else None
 
 
-def _reader_options(server: document.Mapping) -> tuple[tuple[str, str], ...]:
-    """Reader options for the files: JSON in a single array spans several lines."""
-    delimiter = server.text("delimiter")
+def _reader_options(server: document.Mapping) -> Iterator[tuple[str, str]]:
+    """Reader options for the files: JSON in a single array spans several lines.
+
+    An encoding is not a key of the specification, but some servers state one.
+    """
+    delimiter, file_format = server.text("delimiter"), server.text("format")
     if delimiter == "array":
-        return (("multiLine", "true"),)
-    if delimiter not in (None, "new_line") and server.text("format") == "csv":
-        return (("sep", delimiter),)
-    return ()
+        yield "multiLine", "true"
+    elif delimiter not in (None, "new_line") and file_format == "csv":
+        yield "sep", delimiter
+    if file_format in ("csv", "json") and (encoding := server.text("encoding")):
+        yield "encoding", encoding
 
 
 def _endpoint_options(server: document.Mapping) -> Iterator[tuple[str, str]]:
