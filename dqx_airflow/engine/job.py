@@ -35,8 +35,9 @@ from dqx_airflow.engine.outputs.promotion import promote
 from dqx_airflow.engine.outputs.quarantine import Judged, quarantine_rows
 from dqx_airflow.engine.outputs.samples import with_failing_rows
 from dqx_airflow.engine.proof.engine_key import KnownEngine, known_engine
+from dqx_airflow.engine.scan.fingerprints import fingerprint_of
 from dqx_airflow.engine.scan.frames import condition_of
-from dqx_airflow.engine.scan.states import StateCache, StateStore, fingerprint_of
+from dqx_airflow.engine.scan.states import StateCache, StateStore
 from dqx_airflow.engine.session.concurrency import do_meanwhile
 from dqx_airflow.engine.session.job_ending import JobEnding, signs_of_life
 from dqx_airflow.engine.session.sail import require_spark

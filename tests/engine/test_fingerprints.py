@@ -13,8 +13,8 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql.types import IntegerType, StringType, StructType
 
 import dqx_airflow
-from dqx_airflow.engine.scan import states
-from dqx_airflow.engine.scan.states import Chain, chain_of, scope_of
+from dqx_airflow.engine.scan import fingerprints
+from dqx_airflow.engine.scan.fingerprints import Chain, chain_of, scope_of
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta_files import DeltaLog
@@ -187,7 +187,7 @@ def test_location_reader_settings_and_engine_make_the_scope(
         scope_of(dataset(OLD, filter="id > 1"), settings, "4.2.0"),
         scope_of(dataset(OLD, options=(("a", "b"),)), settings, "4.2.0"),
     ]
-    for owner, name in ((dqx_airflow, "__version__"), (states, "STATE_FORMAT")):
+    for owner, name in ((dqx_airflow, "__version__"), (fingerprints, "STATE_FORMAT")):
         with monkeypatch.context() as patched:
             patched.setattr(owner, name, 99)
             others.append(scope_of(dataset(OLD), settings, "4.2.0"))

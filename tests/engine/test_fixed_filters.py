@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dqx_airflow.engine.scan.states import is_fixed
+from dqx_airflow.engine.scan.fixed_filters import is_fixed
 
 COLUMNS = ("id", "status", "at", "a", "x y", "now", "current_date", "user", "x", "r", "date")
 

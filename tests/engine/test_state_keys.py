@@ -21,9 +21,10 @@ from deltalake import write_deltalake
 
 import dqx_airflow
 from dqx_airflow.engine.job import plan_gate
-from dqx_airflow.engine.scan import states
+from dqx_airflow.engine.scan import fingerprints
+from dqx_airflow.engine.scan.fingerprints import WITHOUT_EFFECT
 from dqx_airflow.engine.scan.frames import ReferenceTables
-from dqx_airflow.engine.scan.states import WITHOUT_EFFECT, State, StateCache, StateStore
+from dqx_airflow.engine.scan.states import State, StateCache, StateStore
 from dqx_airflow.engine.sources import listing
 from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.engine.sources.open import open_dataset
@@ -181,11 +182,10 @@ CHANGES: dict[str, tuple[str, Any]] = {
 WITHOUT_FILES = {"conn_id": "a table of a database has no files to know again: it has no states"}
 
 
-def test_every_setting_of_a_dataset_is_in_the_key_or_exempt_with_a_reason() -> None:
+def test_every_setting_of_a_dataset_is_in_the_key_or_exempt() -> None:
     names = {field.name for field in fields(DatasetRef)}
     assert names == {*CHANGES, *WITHOUT_EFFECT, *WITHOUT_FILES}
-    assert {"path"} == CHANGES.keys() & WITHOUT_EFFECT.keys()  # it counts as the place
-    assert {name for name, reason in WITHOUT_EFFECT.items() if not reason} == set()
+    assert {"path"} == CHANGES.keys() & WITHOUT_EFFECT  # it counts as the location
 
 
 @pytest.mark.few(8)
@@ -325,7 +325,7 @@ def test_versions_are_in_the_key(spark: Any, lake: Path, monkeypatch: pytest.Mon
     before = keys_of(spark, gate)
     for owner, name, value in (
         (dqx_airflow, "__version__", "99.0"),
-        (states, "STATE_FORMAT", 99),
+        (fingerprints, "STATE_FORMAT", 99),
         (spark, "version", "99.0"),
     ):
         with monkeypatch.context() as patched:

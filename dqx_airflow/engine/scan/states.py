@@ -1,40 +1,35 @@
 """The states of earlier runs, the results of aggregates over the files of a date: where they are
 stored, how they grow with new files, and whether one describes the same bytes, read in the same
-way. The newest one of a scope, date and aggregate is its state; older ones are obsolete.
-
-Spark has a hundred ways to ask for the time: `now()`, `current_date` without parentheses,
-`TIMESTAMP'now'`, `at <= 'today'`, `` `localtimestamp` ``, a variable, a function of the catalog. So
-this is an allowlist: a filter is fixed if each of its tokens is known, that is, if it compares
-columns of the dataset with plain literals. For any other filter, no stored state is used.
-
-Added files are recognised as well: the fingerprint of the earlier files is a link in the chain that
-leads to that of all files. Without a fingerprint nothing is reused: neither for catalog tables, nor
-for paths whose files cannot be listed.
+way (see `fingerprints`; without a fingerprint nothing is reused). The newest one of a scope, date
+and aggregate is its state; older ones are obsolete.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from fractions import Fraction
 from functools import cached_property
-from operator import attrgetter
 from typing import Any
 
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-import dqx_airflow
+from dqx_airflow.engine.scan.fingerprints import (
+    FileSnapshot,
+    InputFiles,
+    files_now,
+    files_when_opened,
+    scope_of,
+)
 from dqx_airflow.engine.scan.frames import ReferenceTables
 from dqx_airflow.engine.session.sail import engine_version
 from dqx_airflow.engine.session.spark_session import settings_of
 from dqx_airflow.engine.sources.dataset import OpenDataset
-from dqx_airflow.engine.sources.listing import DataFile, files_at
+from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.errors import StoreError
 from dqx_airflow.metrics.metric import Merge
 from dqx_airflow.plan.passes import AggregateRequest, AggregateResults, dates_of
@@ -42,9 +37,8 @@ from dqx_airflow.results.query import StoredResults, equals
 from dqx_airflow.results.schema import STATES, TABLES
 from dqx_airflow.results.store import append, dated, open_or_create, tidy
 from dqx_airflow.results.tables import ResultsRoot, committed, store_errors
-from dqx_airflow.values import DatasetRef, MetricValue, Origin
+from dqx_airflow.values import MetricValue, Origin
 from dqx_airflow.values.exact import exact_text, parse_exact
-from dqx_airflow.values.files import table_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,291 +256,6 @@ def _state(on: date | None, fingerprints: Mapping[str, str], answers: AggregateR
     if on in answers.absent:
         return State(on, None, fingerprints)
     return State(on, {sql: answers.values[on, sql] for sql in fingerprints}, fingerprints)
-
-
-_TOKEN = re.compile(
-    r"""\s*(?:
-    (?P<text>'[^'\\$]*')
-    |(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:BD|[LSYDF])?(?!\w))
-    |(?P<quoted>`[^`$]+`)
-    |(?P<word>[A-Za-z_]\w*)
-    |(?P<sign><=>|<=|>=|<>|!=|==|--|/\*|[=<>+*/%.,()-])
-    )\s*""",
-    re.VERBOSE | re.ASCII | re.IGNORECASE,
-)
-"""A backslash or a dollar may begin an escape or a substitution: strings with one are rejected."""
-
-_WORDS = frozenset({"and", "or", "not", "in", "is", "null", "between", "like", "true", "false"})
-_TYPED = frozenset({"date", "timestamp", "timestamp_ntz", "timestamp_ltz"})
-_WITH_OPERAND = _WORDS - {"null", "true", "false"}
-_COMMENTS = ("--", "/*")
-_CLOCK = re.compile(r"'\s*(epoch|now|today|tomorrow|yesterday)", re.IGNORECASE)
-"""Strings that Spark reads as a time when a timestamp is compared with them."""
-_FUNCTIONS = frozenset(
-    {*(f"current_{name}" for name in ("date", "time", "timestamp", "timezone", "user"))}
-    | {"current_catalog", "current_database", "current_schema", "localtime", "localtimestamp"}
-    | {"user", "session_user", "system_user"}
-)
-"""Columns with these names may be read as functions, which need no parentheses."""
-
-
-def is_fixed(condition: str, columns: Collection[str]) -> bool:
-    """True for a filter that depends only on the columns of a row; False if that is not certain.
-
-    :param columns: the columns of the dataset.
-    """
-    known = {name.casefold() for name in columns}
-    position, before, kind_before = 0, "", ""
-    while position < len(condition):
-        token = _TOKEN.match(condition, position)
-        if token is None or token.lastgroup is None:
-            return False
-        position, kind = token.end(), token.lastgroup
-        part = token[kind]
-        word = part.casefold()
-        if kind == "text":
-            if _CLOCK.match(part) or not _may_follow(before, kind_before):
-                return False
-        elif kind in ("quoted", "word"):
-            is_literal = kind == "word" and (
-                word in _WORDS or (word in _TYPED and condition[position : position + 1] == "'")
-            )
-            name = part.strip("`")
-            is_field = before == "."
-            is_column = name.casefold() in known and name.casefold() not in _FUNCTIONS
-            if not (is_literal or is_field or is_column):
-                return False
-        elif part in _COMMENTS or (part == "(" and not _may_open(before, kind_before)):
-            return False
-        before, kind_before = word, kind
-    return True
-
-
-def _may_open(before: str, kind: str) -> bool:
-    """False if a parenthesis opens what may be a function call."""
-    if kind == "word":
-        return before in _WITH_OPERAND
-    return kind in ("", "sign") and before != ")"
-
-
-def _may_follow(before: str, kind: str) -> bool:
-    """False for a string that continues the token before it: `'n' 'ow'` and `X'6E6F77'`."""
-    return kind in ("", "sign") or (kind == "word" and before in _WITH_OPERAND | _TYPED)
-
-
-@dataclass(frozen=True, slots=True)
-class LookedInto:
-    """A dataset of a lookup that a result depends on: how it is read, on which date, and its
-    files."""
-
-    scope: str
-    date: date | None
-    chain: Chain
-
-    @property
-    def fingerprint(self) -> str:
-        text = f"{self.scope} {self.date} {self.chain.fingerprint}"
-        return hashlib.sha256(text.encode()).hexdigest()
-
-
-@dataclass(frozen=True, slots=True)
-class InputFiles:
-    """The files that a result depends on: the files of its dataset, and of the datasets of its
-    lookups."""
-
-    own: Chain
-    looked_into: tuple[LookedInto, ...]
-
-    @property
-    def fingerprint(self) -> str:
-        return " ".join(
-            (self.own.fingerprint, *(reference.fingerprint for reference in self.looked_into))
-        )
-
-    def added_since(self, fingerprint: str) -> tuple[DataFile, ...] | None:
-        """The files added to the dataset; None if anything else has changed."""
-        of_dataset, *looked_into = fingerprint.split(" ")
-        is_same = looked_into == [reference.fingerprint for reference in self.looked_into]
-        return self.own.added_since(of_dataset) if is_same else None
-
-    def is_older_than(self, moment_ns: int) -> bool:
-        """False if a file may have been rewritten since a timestamp and look the same."""
-        return self.own.is_older_than(moment_ns) and all(
-            reference.chain.is_older_than(moment_ns) for reference in self.looked_into
-        )
-
-
-@dataclass(slots=True)
-class FileSnapshot:
-    """The files of datasets at one point in time.
-
-    :param listed: returns the files at a path.
-    :param scope: returns how a dataset is read.
-    """
-
-    listed: Callable[[OpenDataset], Sequence[DataFile] | None]
-    scope: Callable[[OpenDataset], str]
-    _files: dict[str, Sequence[DataFile] | None] = field(default_factory=dict)
-    _chains: dict[tuple[str, date | None], Chain | None] = field(default_factory=dict)
-
-    def inputs_of(
-        self, request: AggregateRequest, dataset: OpenDataset, references: ReferenceTables
-    ) -> InputFiles | None:
-        """All files that an aggregate depends on; None if they are unknown."""
-        if not request.is_storable:
-            return None
-        own_chain = self._chain(dataset, request.date)
-        if own_chain is None:
-            return None
-        looked_into = []
-        for name in request.looks_into:
-            reference = references.opened[name]
-            on = references.date if reference.ref.date_column else None
-            chain = self._chain(reference, on)
-            if chain is None:
-                return None
-            looked_into.append(LookedInto(self.scope(reference), on, chain))
-        return InputFiles(own_chain, tuple(looked_into))
-
-    def _chain(self, dataset: OpenDataset, on: date | None) -> Chain | None:
-        name = dataset.ref.name
-        if name not in self._files:
-            self._files[name] = self.listed(dataset)
-        if (name, on) not in self._chains:
-            self._chains[name, on] = chain_of(dataset, on, self._files[name])
-        return self._chains[name, on]
-
-
-def files_when_opened(dataset: OpenDataset) -> Sequence[DataFile] | None:
-    """The files at the time a dataset was opened."""
-    return dataset.files
-
-
-def files_now(dataset: OpenDataset) -> Sequence[DataFile] | None:
-    """The current files."""
-    return None if dataset.files is None else files_at(dataset.location)
-
-
-STATE_FORMAT = 4
-"""Incremented whenever a state of the same aggregate and files changes its form or meaning."""
-
-WITHOUT_EFFECT: dict[str, str] = dict(table_rows(__package__, "states.txt", "without effect"))
-"""Why a dataset setting does not affect states. All other settings do."""
-
-_COARSE_NS = 1_000_000_000
-"""Object stores report times in whole seconds."""
-
-
-@dataclass(frozen=True)
-class Chain:
-    """The files that may hold the rows of a date, oldest first, and everything else that affects a
-    state.
-
-    Each link is the fingerprint of the files up to one of them: the first of none, the last of all.
-    """
-
-    ground: str
-    files: tuple[DataFile, ...]
-
-    @property
-    def fingerprint(self) -> str:
-        return next(reversed(self._links))
-
-    def added_since(self, fingerprint: str) -> tuple[DataFile, ...] | None:
-        """The files added since a fingerprint; None if anything else has changed."""
-        start = self._links.get(fingerprint)
-        return None if start is None else self.files[start:]
-
-    def is_older_than(self, moment_ns: int) -> bool:
-        """False if a file may have been rewritten since a timestamp and look the same: its time is
-        in whole seconds and not before that timestamp."""
-        return all(
-            (time := file.changed_ns or file.modified_ns) % _COARSE_NS
-            or time + _COARSE_NS <= moment_ns
-            for file in self.files
-        )
-
-    @cached_property
-    def _links(self) -> dict[str, int]:
-        """The number of files of each link."""
-        digest = hashlib.sha256(self.ground.encode())
-        links = {digest.hexdigest(): 0}
-        for number, file in enumerate(self.files, start=1):
-            digest.update(_json(_OF_FILE(file)).encode())
-            links[digest.hexdigest()] = number
-        return links
-
-
-_OF_FILE = attrgetter(*(field.name for field in fields(DataFile)))
-
-
-def scope_of(dataset: OpenDataset, settings: Mapping[str, str | None], spark_version: str) -> str:
-    """The part of a fingerprint that does not depend on files: the location of a dataset, how it is
-    read, and by which engine."""
-    return _digest(
-        {
-            "state format": STATE_FORMAT,
-            "versions": [dqx_airflow.__version__, spark_version],
-            "settings": dict(settings),
-            "location": dataset.location,
-            "read by": _read_by(dataset.ref),
-        }
-    )
-
-
-def _read_by(ref: DatasetRef) -> dict[str, Any]:
-    """The settings that affect how a dataset is read: all of them, except for those listed."""
-    names = (field.name for field in fields(ref) if field.name not in WITHOUT_EFFECT)
-    return {name: getattr(ref, name) for name in names}
-
-
-def chain_of(
-    dataset: OpenDataset, on: date | None, listed: Sequence[DataFile] | None
-) -> Chain | None:
-    """The chain of the files of a date; None if they are unknown, or if a filter may select other
-    rows tomorrow.
-
-    :param listed: the files at the path of a dataset without a transaction log.
-    """
-    condition = dataset.ref.filter
-    if condition is not None and not is_fixed(condition, dataset.struct.names):
-        return None
-    version = None
-    if dataset.log is not None:
-        logged = dataset.log.files_held(on)
-        if logged is None:
-            return None
-        files = logged
-        # Rows deleted in place leave the files as they are, and the log does not list them.
-        version = dataset.log.version if dataset.log.features else None
-    elif dataset.files is not None and listed is not None:
-        files = dataset.files_on(on, listed)
-    else:
-        return None
-    columns = [(column.name, column.type) for column in dataset.fields]
-    by_age = sorted(files, key=lambda file: (file.modified_ns, file.path))
-    return Chain(_json([columns, version]), tuple(by_age))
-
-
-def fingerprint_of(dataset: OpenDataset, on: date | None, opened_at: datetime) -> str | None:
-    """The digest that identifies the rows of a date in a dataset, however often they are read; None
-    if unknown, also for files that may have been rewritten since and look the same.
-
-    :param opened_at: when its files were listed, or before.
-    """
-    chain = chain_of(dataset, on if dataset.dates is not None else None, dataset.files)
-    if chain is None or not chain.is_older_than(int(opened_at.timestamp() * 1_000_000_000)):
-        return None
-    read = {"location": dataset.location, "read by": _read_by(dataset.ref)}
-    return _digest({**read, "files": chain.fingerprint})
-
-
-def _digest(content: Any) -> str:
-    return hashlib.sha256(_json(content).encode()).hexdigest()
-
-
-def _json(content: Any) -> str:
-    return json.dumps(content, default=str, sort_keys=True)
 
 
 _EXACT = "exact"
