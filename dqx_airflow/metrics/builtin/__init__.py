@@ -7,16 +7,28 @@ the list in the docs are generated from the entries.
 
 from __future__ import annotations
 
-from dqx_airflow.metrics.builtin.counts import CONDITIONS, COUNTS, KEYS, MATCHING, SPARK_SQL
-from dqx_airflow.metrics.builtin.frequencies import COLUMNS, FREQUENCIES, SEQUENCES
+from dqx_airflow.metrics.builtin.columns import COLUMNS
+from dqx_airflow.metrics.builtin.conditions import CONDITIONS, SPARK_SQL
+from dqx_airflow.metrics.builtin.counts import COUNTS, KEYS
+from dqx_airflow.metrics.builtin.dataset_differences import MATCHING
+from dqx_airflow.metrics.builtin.frequencies import FREQUENCIES
+from dqx_airflow.metrics.builtin.sequences import SEQUENCES
 from dqx_airflow.metrics.builtin.values import STATISTICS, VALUES
 from dqx_airflow.metrics.metric import Metric
 
 TABLES = (
-    *(COUNTS, VALUES, KEYS, FREQUENCIES, STATISTICS, SEQUENCES),
-    *(CONDITIONS, COLUMNS, MATCHING, SPARK_SQL),
+    COUNTS,
+    VALUES,
+    KEYS,
+    FREQUENCIES,
+    STATISTICS,
+    SEQUENCES,
+    CONDITIONS,
+    COLUMNS,
+    MATCHING,
+    SPARK_SQL,
 )
-"""The metrics by module, in the order of the reference page."""
+"""The metrics by topic, in the order of the reference page."""
 
 METRICS: dict[str, Metric] = {metric.name: metric for table in TABLES for metric in table}
 """All metrics by name."""
