@@ -31,7 +31,7 @@ from peers.processes import session_settings
 from workload import DAY, SUITE, write_events
 
 from dqx_airflow.cli.package import write_archive
-from dqx_airflow.datasets.connections import DRIVER_OPTIONS, for_a_short_life, with_archive
+from dqx_airflow.datasets.jvm_options import DRIVER_OPTIONS, for_a_short_life, with_archive
 from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.engine.session.spark_session import create_session
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceFile

@@ -32,7 +32,7 @@ from scan_cost import session, write_wide
 from sweep_steps import DAYS, SWEEPS
 from workload import write_events
 
-from dqx_airflow.datasets.connections import SUBMIT_OPTIONS
+from dqx_airflow.datasets.jvm_options import SUBMIT_OPTIONS
 
 DRIVE = Path(__file__).parent / "peers" / "drive_sweep.py"
 RESULT = report.RESULTS / "sweeps.json"

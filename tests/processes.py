@@ -21,7 +21,7 @@ PROGRAMS = Path(sys.executable).parent
 
 def environment(**more: str) -> dict[str, str]:
     """What every process gets: the programs of this environment, and nothing that a user set."""
-    from dqx_airflow.datasets.connections import SUBMIT_OPTIONS
+    from dqx_airflow.datasets.jvm_options import SUBMIT_OPTIONS
     from dqx_airflow.engine.session.java import java_environment
 
     kept = {key: os.environ[key] for key in ("HOME", "LANG", "TMPDIR") if key in os.environ}

@@ -11,13 +11,6 @@ from pathlib import Path
 import pytest
 
 from dqx_airflow.cli.calls import Options, read_call
-from dqx_airflow.datasets.connections import (
-    SUBMIT_OPTIONS,
-    ConnectionKind,
-    connection_of,
-    for_a_short_life,
-    with_archive,
-)
 from dqx_airflow.datasets.dqx_toml import (
     Defaults,
     Output,
@@ -28,7 +21,9 @@ from dqx_airflow.datasets.dqx_toml import (
     find_settings,
     read_settings,
 )
+from dqx_airflow.datasets.jvm_options import SUBMIT_OPTIONS, for_a_short_life, with_archive
 from dqx_airflow.datasets.settings import check_ref, datasets_of_arguments, mistakes_in
+from dqx_airflow.datasets.spark_address import ConnectionKind, connection_of
 from dqx_airflow.diagnostics.diagnostic import Level
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef, Severity

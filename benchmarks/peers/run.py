@@ -36,7 +36,7 @@ from peers.processes import session_settings, told_by
 from scan_cost import session
 from workload import write_events
 
-from dqx_airflow.datasets.connections import SUBMIT_OPTIONS, for_a_short_life
+from dqx_airflow.datasets.jvm_options import SUBMIT_OPTIONS, for_a_short_life
 
 TIMEOUT_S = 600
 DRIVE = Path(__file__).with_name("drive.py")

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from dqx_airflow.datasets.connections import connection_of
 from dqx_airflow.datasets.settings import DatasetSetting, dataset_ref
+from dqx_airflow.datasets.spark_address import connection_of
 from dqx_airflow.dql.watches import Watched, claims_named, claims_on
 from dqx_airflow.errors import RequestError, UpstreamFailure
 from dqx_airflow.metrics.types import spark_type_of_arrow

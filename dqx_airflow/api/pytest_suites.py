@@ -17,8 +17,8 @@ import pytest
 from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase
 from dqx_airflow.api.run import Result, Results, RunSettings, run
 from dqx_airflow.api.suite import Suite
-from dqx_airflow.datasets.connections import connection_of
 from dqx_airflow.datasets.dqx_toml import Settings, date_of, find_settings, read_settings
+from dqx_airflow.datasets.spark_address import connection_of
 from dqx_airflow.diagnostics.diagnostic import errors_of
 from dqx_airflow.diagnostics.renderers import draw
 from dqx_airflow.diagnostics.verdicts import draw_verdict

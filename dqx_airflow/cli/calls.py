@@ -17,9 +17,10 @@ from dqx_airflow.cli import command
 from dqx_airflow.cli.arguments import Options
 from dqx_airflow.cli.suites import Findings
 from dqx_airflow.datasets import dqx_toml
-from dqx_airflow.datasets.connections import connection_in, connection_of, with_lineage_names
+from dqx_airflow.datasets.databases import connection_in, with_lineage_names
 from dqx_airflow.datasets.dqx_toml import FILE_NAME, Settings
 from dqx_airflow.datasets.settings import dataset_ref, datasets_of_arguments
+from dqx_airflow.datasets.spark_address import connection_of
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, errors_of, nearest
 from dqx_airflow.diagnostics.renderers import drawn_error
 from dqx_airflow.diagnostics.verdicts import SHOWN_ROWS

@@ -18,8 +18,8 @@ import typer
 from dqx_airflow.errors import RequestError, SparkError
 
 if TYPE_CHECKING:
-    from dqx_airflow.datasets.connections import Connection
     from dqx_airflow.datasets.dqx_toml import Settings
+    from dqx_airflow.datasets.spark_address import Connection
 
 TextOrJson: TypeAlias = Literal["text", "json"]
 TableOrJson: TypeAlias = Literal["table", "json"]
@@ -155,7 +155,7 @@ def connection_in(settings: Settings, address: str | None) -> Connection:
 
     :raises RequestError: the address is invalid.
     """
-    from dqx_airflow.datasets.connections import connection_of
+    from dqx_airflow.datasets.spark_address import connection_of
 
     if address is None:
         return settings.connection

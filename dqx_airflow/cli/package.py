@@ -29,7 +29,7 @@ import typer
 
 import dqx_airflow
 from dqx_airflow.cli.command import template
-from dqx_airflow.datasets.connections import DRIVER_OPTIONS, for_a_short_life, while_archiving
+from dqx_airflow.datasets.jvm_options import DRIVER_OPTIONS, for_a_short_life, while_archiving
 from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.errors import SparkError, StoreError
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceFile

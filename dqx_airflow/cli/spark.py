@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 
 from dqx_airflow.contracts.dialects.rule_names import slug
 from dqx_airflow.contracts.drafting import ObservedTable
-from dqx_airflow.datasets.connections import Connection
+from dqx_airflow.datasets.spark_address import Connection
 from dqx_airflow.dql.syntax.grammar import unquoted
 from dqx_airflow.engine.job import run_gates, try_gates
 from dqx_airflow.engine.measure import measure_together

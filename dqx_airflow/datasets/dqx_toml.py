@@ -41,8 +41,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dqx_airflow.datasets import connections, reader_options
+from dqx_airflow.datasets import jvm_options, reader_options
 from dqx_airflow.datasets.settings import SETTINGS, dataset_ref, mistakes_in, paths_overlap
+from dqx_airflow.datasets.spark_address import LOCAL, Connection, ConnectionKind, connection_of
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import MOST_CLOCK_SKEW_HOURS
@@ -176,7 +177,7 @@ class Settings:
 
     path: Path | None = None
     text: str = ""
-    connection: connections.Connection = connections.LOCAL
+    connection: Connection = LOCAL
     conf: Mapping[str, str] = field(default_factory=dict)
     defaults: Defaults = field(default_factory=Defaults)
     datasets: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -228,14 +229,14 @@ class Settings:
         """The settings of the Spark session, with the class archive if this process starts the
         JVM."""
         if self.jvm_archive is None or self.connection.kind not in (
-            connections.ConnectionKind.LOCAL,
-            connections.ConnectionKind.STANDALONE,
+            ConnectionKind.LOCAL,
+            ConnectionKind.STANDALONE,
         ):
             return self.conf
-        options = connections.with_archive(
-            self.conf.get(connections.DRIVER_OPTIONS, ""), str(self.jvm_archive)
+        options = jvm_options.with_archive(
+            self.conf.get(jvm_options.DRIVER_OPTIONS, ""), str(self.jvm_archive)
         )
-        return {**self.conf, connections.DRIVER_OPTIONS: options}
+        return {**self.conf, jvm_options.DRIVER_OPTIONS: options}
 
     @property
     def results(self) -> str | None:
@@ -390,7 +391,7 @@ class _SettingsReader:
         self._wrong(message, *path, hint=f"write [{name}] and its settings below")
         return {}
 
-    def connection(self) -> tuple[connections.Connection, Mapping[str, str]]:
+    def connection(self) -> tuple[Connection, Mapping[str, str]]:
         table = self.table(self.document, "connection")
         self.keys(("connection",), table, _CONNECTION)
         conf = self.table(table, "connection", "conf")
@@ -402,13 +403,13 @@ class _SettingsReader:
                 self._wrong(f"'{key}' must be a string, a number or a boolean", *_CONF, key)
         address = self._address(table)
         if address is None:
-            return connections.LOCAL, settings
+            return LOCAL, settings
         text, key = address
         try:
-            return connections.connection_of(text), settings
+            return connection_of(text), settings
         except RequestError as error:
             self._wrong(error.problem, "connection", key, hint=error.hint)
-            return connections.LOCAL, settings
+            return LOCAL, settings
 
     def archive(self, folder: Path) -> Path | None:
         """The archive of JVM classes; None if it does not exist, which only costs time."""
@@ -447,7 +448,7 @@ class _SettingsReader:
             return None
         kind, host = table.get("type"), table.get("host")
         if kind == "local":
-            return connections.LOCAL.address, "type"
+            return LOCAL.address, "type"
         if kind not in _SCHEMES:
             known = ("local", *_SCHEMES)
             message = f"unknown connection type '{kind}'" if kind else "missing connection type"

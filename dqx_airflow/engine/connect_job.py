@@ -17,7 +17,7 @@ from typing import IO
 
 from pyspark.sql import SparkSession
 
-from dqx_airflow.datasets.connections import Connection, connection_of
+from dqx_airflow.datasets.spark_address import Connection, connection_of
 from dqx_airflow.engine.job import run_gates, run_job
 from dqx_airflow.engine.session.connection import open_session, spark_errors_explained
 from dqx_airflow.engine.session.job_ending import JobEnding

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from pathlib import Path
 
-    from dqx_airflow.datasets.connections import DatabaseConnection
+    from dqx_airflow.datasets.databases import DatabaseConnection
     from dqx_airflow.datasets.settings import DatasetSetting
     from dqx_airflow.operators.ending import Ending
     from dqx_airflow.operators.notices import Callback
@@ -429,7 +429,7 @@ class GateOperator(SparkJobOperator):
             ending = self._run_on_service(self.submit, request, context, started)
             reports = require_reports(request, self._results_location, ending, self.log)
         elif reports is None:
-            from dqx_airflow.datasets.connections import in_environment
+            from dqx_airflow.datasets.databases import in_environment
 
             with self._results_location.in_environment(), in_environment(self._databases):
                 ended = self.run_job(request, connection, context)

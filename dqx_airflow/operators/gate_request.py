@@ -16,8 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dqx_airflow import values
-from dqx_airflow.datasets import connections
 from dqx_airflow.datasets import settings as of_datasets
+from dqx_airflow.datasets.databases import (
+    CONNECTION_FIELDS,
+    DatabaseConnection,
+    database_connection,
+    with_lineage_names,
+)
 from dqx_airflow.datasets.settings import DatasetSetting, settings_of
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import RequestError
@@ -46,7 +51,7 @@ def build_request(
     settings: Mapping[str, DatasetSetting],
     origin: values.GateOrigin,
     execution_timeout: timedelta | None,
-) -> tuple[values.GateRequest, ResultsLocation, Mapping[str, connections.DatabaseConnection]]:
+) -> tuple[values.GateRequest, ResultsLocation, Mapping[str, DatabaseConnection]]:
     """The request, where its results go, and the databases of its datasets by connection ID.
 
     :raises GateMisconfigured: the gate cannot run as it is written.
@@ -131,7 +136,7 @@ def dataset_ref(name: str, given: DatasetSetting, *, trust_log: bool = True) -> 
 
 def with_databases(
     refs: Iterable[values.DatasetRef],
-) -> tuple[tuple[values.DatasetRef, ...], dict[str, connections.DatabaseConnection]]:
+) -> tuple[tuple[values.DatasetRef, ...], dict[str, DatabaseConnection]]:
     """The datasets, with the lineage names of database tables; and their connections, by ids.
 
     :raises GateMisconfigured: the connection does not exist, or it is not to a supported database.
@@ -146,12 +151,12 @@ def with_databases(
     }
     with as_misconfigured():
         databases = {
-            conn_id: connections.database_connection(
-                conn_id, {name: getattr(connection, name) for name in connections.FIELDS}
+            conn_id: database_connection(
+                conn_id, {name: getattr(connection, name) for name in CONNECTION_FIELDS}
             )
             for conn_id, connection in in_airflow.items()
         }
-        return connections.with_lineage_names(refs, databases), databases
+        return with_lineage_names(refs, databases), databases
 
 
 def promotions(

@@ -20,7 +20,7 @@ def local_driver_conf(
 
 def local_driver_env(env_vars: Mapping[str, Any] | None) -> dict[str, Any]:
     """`env_vars` with options for a JVM that lives for seconds."""
-    from dqx_airflow.datasets.connections import for_a_short_life
+    from dqx_airflow.datasets.jvm_options import for_a_short_life
 
     given = env_vars or {}
     return {**given, **for_a_short_life({**os.environ, **given})}
@@ -38,7 +38,7 @@ def _python(conf: Mapping[str, str], env_vars: Mapping[str, Any]) -> dict[str, s
 
 def _jvm(conf: Mapping[str, str], log: Logger) -> dict[str, str]:
     """Settings for the class archive with which the driver's JVM starts faster, if configured."""
-    from dqx_airflow.datasets.connections import DRIVER_OPTIONS, with_archive
+    from dqx_airflow.datasets.jvm_options import DRIVER_OPTIONS, with_archive
 
     archive = airflow_conf.get("dqx", "jvm_archive", fallback=None)
     if not archive:

@@ -48,7 +48,7 @@ class ResultsLocation:
 
         They are passed in no other way: others can read the arguments of a process, and `conf`.
         """
-        from dqx_airflow.datasets.connections import variables_set
+        from dqx_airflow.datasets.databases import variables_set
 
         options = self.storage_options
         return variables_set({STORAGE_VARIABLE: storage_text(options)} if options else {})

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from dqx_airflow.cli.package import NATIVE, typical_request
-from dqx_airflow.datasets.connections import (
+from dqx_airflow.datasets.jvm_options import (
     DRIVER_OPTIONS,
     SUBMIT_OPTIONS,
     for_a_short_life,

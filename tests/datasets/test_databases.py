@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from dqx_airflow.datasets import connections
+from dqx_airflow.datasets import databases
 from dqx_airflow.datasets.settings import dataset_ref
 from dqx_airflow.errors import RequestError
 from dqx_airflow.lineage.names import name_of_data
@@ -18,8 +18,8 @@ PASSWORD = "s3cr3t/P4ss:@!"
 QUOTED = "s3cr3t%2FP4ss%3A%40%21"
 
 
-def shop(text: str) -> connections.DatabaseConnection:
-    return connections.connection_in({"DQX_CONN_SHOP": text}, "shop")
+def shop(text: str) -> databases.DatabaseConnection:
+    return databases.connection_in({"DQX_CONN_SHOP": text}, "shop")
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_a_connection_is_read_as_airflow_writes_it(text: str) -> None:
 
 def test_the_variable_of_airflow_is_the_fallback() -> None:
     environment = {"AIRFLOW_CONN_SHOP": "mysql://reader@db/sales"}
-    assert connections.connection_in(environment, "shop").url == "jdbc:mysql://db:3306/sales"
+    assert databases.connection_in(environment, "shop").url == "jdbc:mysql://db:3306/sales"
 
 
 def test_a_sql_server_names_its_database_in_its_own_way() -> None:
@@ -85,7 +85,7 @@ def test_an_unusable_connection_is_refused(text: str, problem: str) -> None:
 
 def test_a_missing_connection_names_its_variables() -> None:
     with pytest.raises(RequestError, match="neither DQX_CONN_SHOP nor AIRFLOW_CONN_SHOP"):
-        connections.connection_in({}, "shop")
+        databases.connection_in({}, "shop")
 
 
 @pytest.mark.parametrize(
@@ -101,17 +101,17 @@ def test_a_missing_connection_names_its_variables() -> None:
 )
 def test_lineage_names_a_table_as_openlineage_does(address: str, table: str, name: str) -> None:
     ref = dataset_ref("orders", {"table": table, "conn_id": "shop"})
-    (named,) = connections.with_lineage_names((ref,), {"shop": shop(address)})
+    (named,) = databases.with_lineage_names((ref,), {"shop": shop(address)})
     found = name_of_data(named.lineage_name or "")
     assert f"{found.namespace} {found.name}" == name
 
 
 def test_only_child_processes_get_a_connection() -> None:
     show = [sys.executable, "-c", "import os; print(os.environ.get('DQX_CONN_SHOP'))"]
-    connection = connections.database_connection(
+    connection = databases.database_connection(
         "shop", {"conn_type": "postgres", "host": "db", "password": "p"}
     )
-    with connections.in_environment({"shop": connection}):
+    with databases.in_environment({"shop": connection}):
         variable = output_of(show)
     assert shop(variable) == connection
     assert "DQX_CONN_SHOP" not in os.environ

@@ -10,7 +10,7 @@ from shutil import which
 
 import pytest
 
-from dqx_airflow.datasets.connections import SUBMIT_OPTIONS
+from dqx_airflow.datasets.jvm_options import SUBMIT_OPTIONS
 from tests.e2e.fresh_environment import run
 from tests.quick_jvm import QUICK_JVM
 

@@ -18,7 +18,7 @@ from typing import Any
 import duckdb
 from deltalake import DeltaTable
 
-from dqx_airflow.datasets.connections import SUBMIT_OPTIONS, with_archive
+from dqx_airflow.datasets.jvm_options import SUBMIT_OPTIONS, with_archive
 from tests.processes import output_of
 from tests.quick_jvm import QUICK_JVM
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import dqx_airflow
-from dqx_airflow.datasets.connections import SUBMIT_OPTIONS, with_archive
+from dqx_airflow.datasets.jvm_options import SUBMIT_OPTIONS, with_archive
 from tests.e2e.fresh_environment import run
 from tests.processes import ended
 from tests.quick_jvm import QUICK_JVM

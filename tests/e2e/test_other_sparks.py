@@ -72,7 +72,7 @@ def record(spark: str, output: str) -> None:
 _PROVE = """
 import json, sys, tempfile
 from pathlib import Path
-from dqx_airflow.datasets.connections import connection_of
+from dqx_airflow.datasets.spark_address import connection_of
 from dqx_airflow.engine.proof.prove import prove
 from dqx_airflow.engine.session.connection import open_session
 from dqx_airflow.engine.session.spark_versions import arrow_table

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
-from dqx_airflow.datasets.connections import SUBMIT_OPTIONS
+from dqx_airflow.datasets.jvm_options import SUBMIT_OPTIONS
 from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.values.files import shipped
 from tests.processes import ended

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dqx_airflow.datasets.connections import connection_in, with_lineage_names
+from dqx_airflow.datasets.databases import connection_in, with_lineage_names
 from dqx_airflow.datasets.settings import dataset_ref
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.scan.frames import rows_of

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dqx_airflow.datasets.connections import connection_of
+from dqx_airflow.datasets.spark_address import connection_of
 from dqx_airflow.engine.session.connection import require_tls
 from dqx_airflow.engine.session.spark_versions import require_pair
 from dqx_airflow.errors import SparkError

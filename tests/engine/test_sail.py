@@ -22,7 +22,7 @@ import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
 import dqx_airflow
-from dqx_airflow.datasets.connections import SAIL
+from dqx_airflow.datasets.spark_address import SAIL
 from dqx_airflow.engine.proof import engine_key
 from dqx_airflow.engine.proof.cases import ProofCase, arrow_of, frame_of, proof_cases
 from dqx_airflow.engine.proof.differences import doubts_of

@@ -109,7 +109,7 @@ def test_a_command_in_a_process_with_a_spark_leaves_it_running(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from dqx_airflow.cli.spark import Spark
-    from dqx_airflow.datasets.connections import connection_of
+    from dqx_airflow.datasets.spark_address import connection_of
 
     opened: list[Callable[..., Any]] = []
     monkeypatch.setattr(

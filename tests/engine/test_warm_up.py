@@ -44,7 +44,7 @@ assert not working.is_alive()
 
 BY_HAND = """
 import os, threading
-from dqx_airflow.datasets.connections import connection_of
+from dqx_airflow.datasets.spark_address import connection_of
 from dqx_airflow.engine.session.connection import open_session
 from dqx_airflow.engine.session.launch import THREAD
 for name in ("first", "second"):

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dqx_airflow.datasets.connections import for_a_short_life
+from dqx_airflow.datasets.jvm_options import for_a_short_life
 from dqx_airflow.results.store import ResultsStore
 from tests.operators.gate_stubs import FakeTask, Gates, Log, SparkSubmit, killed
 from tests.operators.spark_submit_stub import canned_report

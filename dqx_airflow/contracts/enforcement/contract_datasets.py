@@ -10,7 +10,7 @@ from typing import Any
 from dqx_airflow import values
 from dqx_airflow.contracts import model as elements
 from dqx_airflow.contracts.field_types import spark_schema
-from dqx_airflow.datasets.connections import DATABASES
+from dqx_airflow.datasets.databases import DATABASES
 from dqx_airflow.datasets.reader_options import beside
 from dqx_airflow.datasets.settings import (
     S3A_ENDPOINT,

@@ -23,7 +23,8 @@ import pyspark
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from dqx_airflow.datasets.connections import Connection, ConnectionKind, for_a_short_life
+from dqx_airflow.datasets.jvm_options import for_a_short_life
+from dqx_airflow.datasets.spark_address import Connection, ConnectionKind
 from dqx_airflow.engine.session import spark_versions
 from dqx_airflow.engine.session.java import MINIMUM_VERSION, search_java
 from dqx_airflow.engine.session.launch import start_own_spark

@@ -20,7 +20,7 @@ from weakref import WeakKeyDictionary
 
 from pyspark.errors import PySparkException
 
-from dqx_airflow.datasets.connections import Connection, connection_of
+from dqx_airflow.datasets.spark_address import Connection, connection_of
 from dqx_airflow.engine.session.engines import reported_version
 from dqx_airflow.engine.session.spark_versions import context_of, is_version_of_spark
 from dqx_airflow.errors import RequestError, SparkError

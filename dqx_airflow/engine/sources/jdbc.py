@@ -26,7 +26,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader
 from pyspark.sql.types import DateType, IntegralType, StructType
 
-from dqx_airflow.datasets.connections import (
+from dqx_airflow.datasets.databases import (
     DATABASES,
     DatabaseConnection,
     DatabaseKind,
@@ -240,7 +240,7 @@ def days_around(
 ) -> str | None:
     """A condition that holds for all rows of some dates, and maybe for others; None for all rows.
 
-    >>> from dqx_airflow.datasets.connections import DATABASES
+    >>> from dqx_airflow.datasets.databases import DATABASES
     >>> column = DateColumn("ds", "date")
     >>> days_around(DATABASES["mysql"], column, {date(2024, 3, 2)})
     "`ds` IN (CAST('2024-03-02' AS date))"

@@ -1,10 +1,4 @@
-"""Connections: to Spark, as an address (`local[*]`, `spark://`, `sc://` or `databricks://`), and
-to databases that Spark reads over JDBC: their notation, and their meaning.
-
-And JVM options for a driver that runs for seconds: an archive of its classes, and fast defaults. A
-JVM that finds its classes loaded and linked in an archive (class data sharing) starts in a
-fraction of the time. An archive only fits the Java and the jars that it was made with; a JVM
-ignores it with others.
+"""Connections to databases that Spark reads over JDBC.
 
 A dataset only names a connection by its id. The credentials are in an Airflow connection, or in an
 environment variable with the same content. Standard library only.
@@ -15,11 +9,9 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
@@ -30,130 +22,10 @@ from dqx_airflow.values import DatasetRef
 from dqx_airflow.values.json_form import setting_text
 from dqx_airflow.values.secret_forms import is_secret_setting
 
-DRIVER_OPTIONS = "spark.driver.defaultJavaOptions"
-"""The Spark setting for JVM options, which leaves `spark.driver.extraJavaOptions` to users."""
-
-SUBMIT_OPTIONS = "SPARK_SUBMIT_OPTS"
-"""The variable from which spark-submit takes options of its JVM. All others come after them."""
-
-_SHORT_LIFE = " ".join(
-    line
-    for line in files(__package__).joinpath("jvm_options.txt").read_text("utf-8").splitlines()
-    if line.startswith("-")
-)
-# By default a JVM reports every archive that it ignores on stdout.
-_QUIET = "-Xshare:auto -Xlog:cds=off -Xlog:cds+dynamic=off"
-
-
-def for_a_short_life(env: Mapping[str, str]) -> dict[str, str]:
-    """The environment variables to add for `spark-submit` so that its JVM starts fast.
-
-    No option here can conflict with another one, and options of users come later and win.
-    """
-    options = env.get(SUBMIT_OPTIONS, "")
-    if _SHORT_LIFE in options:
-        return {}
-    return {SUBMIT_OPTIONS: f"{_SHORT_LIFE} {options}".rstrip()}
-
-
-def with_archive(options: str, archive: str) -> str:
-    """JVM options with an archive of classes; a user's archive wins, since it comes later."""
-    return f"-XX:SharedArchiveFile={shlex.quote(archive)} {_QUIET} {options}".rstrip()
-
-
-def while_archiving(archive: str) -> str:
-    """The options with which a JVM writes the archive of its classes when it ends."""
-    return f"-XX:ArchiveClassesAtExit={shlex.quote(archive)}"
-
-
-_FORMS = "local[*], sail, spark://HOST:PORT, sc://HOST:PORT or databricks://HOST/CLUSTER"
-_LOCAL = re.compile(r"local(\[(\*|[1-9]\d*)(,\s*\d+)?\])?")
-_CLUSTER = re.compile(r"\d{4}-\d{6}-\w+")
-
-
-class ConnectionKind(Enum):
-    """The kinds of connection, by the scheme of their address."""
-
-    LOCAL = "local"
-    SAIL = "sail"
-    STANDALONE = "spark"
-    CONNECT = "sc"
-    DATABRICKS = "databricks"
-
-
-_PORTS = {ConnectionKind.STANDALONE: 7077, ConnectionKind.CONNECT: 15002}
-
-
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """A connection to Spark. Its string form is safe for messages: it omits what an address may
-    hide.
-
-    `address` is for Spark; an address of Spark Connect may contain a token. `servers` are the hosts
-    and ports behind it, if known.
-    """
-
-    kind: ConnectionKind
-    address: str = field(repr=False)
-    servers: tuple[tuple[str, int], ...] = ()
-    cluster: str | None = None
-
-    def __str__(self) -> str:
-        if self.kind in (ConnectionKind.LOCAL, ConnectionKind.SAIL):
-            return self.address
-        return f"{self.kind.value}://{','.join(f'{host}:{port}' for host, port in self.servers)}"
-
-
-LOCAL = Connection(ConnectionKind.LOCAL, "local[*]")
-"""Spark on all cores of this machine."""
-
-SAIL = Connection(ConnectionKind.SAIL, "sail")
-"""A Sail server in this process."""
-
-
-def connection_of(address: str) -> Connection:
-    """The connection of an address.
-
-    `databricks://HOST/CLUSTER` names a cluster by its id, at the end of the path. Any other path,
-    such as the path of an SQL warehouse, which runs no Spark programs, means serverless compute.
-
-    :raises RequestError: it is not a valid address. The message does not repeat it.
-    """
-    if address.startswith("local"):
-        if _LOCAL.fullmatch(address):
-            return Connection(ConnectionKind.LOCAL, "local[1]" if address == "local" else address)
-        raise RequestError("invalid local connection", "write local[*], or local[4] for 4 cores")
-    if address == SAIL.address:
-        return SAIL
-    scheme, _, rest = address.partition("://")
-    kind = next((kind for kind in ConnectionKind if kind.value == scheme), None)
-    if kind is None or not rest:
-        raise RequestError("invalid connection", f"write {_FORMS}")
-    hosts, _, path = rest.partition("/")
-    several = hosts.split(",") if kind is ConnectionKind.STANDALONE else [hosts]
-    servers = tuple(_server(kind, host) for host in several)
-    if kind is ConnectionKind.DATABRICKS:
-        last = path.rstrip("/").rpartition("/")[2]
-        return Connection(kind, address, servers, last if _CLUSTER.fullmatch(last) else None)
-    return Connection(kind, address, servers)
-
-
-def _server(kind: ConnectionKind, text: str) -> tuple[str, int]:
-    try:
-        parts = urlsplit(f"//{text.partition(';')[0]}")
-        host, port = parts.hostname, parts.port
-    except ValueError:
-        host = port = None
-    if not host or parts.username is not None:
-        message = f"the host of this {kind.value}:// connection cannot be read"
-        raise RequestError(message, f"write {kind.value}://HOST:PORT")
-    return host, port or _PORTS.get(kind, 443)
-
-
 VARIABLE = "DQX_CONN_"
 """The prefix of the environment variable of a connection, followed by its id in capitals."""
 
-FIELDS = ("conn_type", "host", "port", "schema", "login", "password", "extra")
+CONNECTION_FIELDS = ("conn_type", "host", "port", "schema", "login", "password", "extra")
 """The fields of an Airflow connection."""
 
 _AIRFLOW_VARIABLE = "AIRFLOW_CONN_"
@@ -199,6 +71,7 @@ DATABASES: Mapping[str, DatabaseKind] = MappingProxyType(
 
 _OF_PYTHON = ("ssl", "ssl_mode", "ssl_ca", "ssl_cert", "ssl_key", "iam", "charset")
 """Settings of an Airflow connection for a Python client that no JDBC driver understands."""
+_HOST = re.compile(r"[\w.-]+|\[[0-9A-Fa-f:.]+\]")
 _PART_OF_NAME = re.compile(r"`(?:[^`]|``)+`|[^.`]+")
 _JDBC_URL = re.compile(
     r"jdbc:(?P<scheme>\w+)://(?P<host>[^/:;?,@]+)(?::(?P<port>\d+))?(?:/(?P<schema>[^?;]*))?"
@@ -270,69 +143,118 @@ class DatabaseConnection:
 
 
 def database_connection(conn_id: str, airflow_fields: Mapping[str, Any]) -> DatabaseConnection:
-    """The connection with the `FIELDS` of an Airflow connection.
+    """The connection with the `CONNECTION_FIELDS` of an Airflow connection.
 
     Driver settings are in `extra`, below `jdbc`.
 
     :raises RequestError: it is not a connection to a supported database. The message holds no
         secret.
     """
-    kind, host = str(airflow_fields.get("conn_type") or ""), str(airflow_fields.get("host") or "")
-    about, extra = f"the connection '{conn_id}'", _extra(conn_id, airflow_fields.get("extra"))
-    fields = dict(airflow_fields)
-    driver_settings = extra.get("jdbc") or {}
-    if not isinstance(driver_settings, Mapping):
+    about = f"the connection '{conn_id}'"
+    extra = _extra(about, airflow_fields.get("extra"))
+    driver_settings = _driver_settings(about, extra)
+    address = _address(about, airflow_fields)
+    database = _database_kind(about, address.kind)
+    _require_host(about, address.host)
+    properties = {**address.properties, **driver_settings}
+    if not properties:
+        _require_known_settings(about, extra, database)
+    taken = {key: setting_text(extra[key]) for key in database.taken if extra.get(key)}
+    return DatabaseConnection(
+        conn_id=conn_id,
+        database=database,
+        host=address.host,
+        port=_port(about, address.port, database),
+        name=_database_name(about, address.name),
+        user=airflow_fields.get("login") or None,
+        password=airflow_fields.get("password") or None,
+        properties=tuple({**database.properties, **taken, **properties}.items()),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Address:
+    """The address in the fields of a connection, before it is checked.
+
+    :param properties: settings of the driver in a JDBC URL.
+    """
+
+    kind: str
+    host: str
+    port: Any
+    name: str
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+
+def _address(about: str, airflow_fields: Mapping[str, Any]) -> _Address:
+    """The address of a database, which the fields hold in parts or as a JDBC URL in `host`."""
+    kind = str(airflow_fields.get("conn_type") or "")
+    host = str(airflow_fields.get("host") or "")
+    if kind == "jdbc":
+        return _address_in_url(about, host)
+    name = str(airflow_fields.get("schema") or "")
+    return _Address(kind, host, airflow_fields.get("port"), name)
+
+
+def _address_in_url(about: str, url: str) -> _Address:
+    match = _JDBC_URL.fullmatch(url)
+    if match is None:
+        raise RequestError(
+            f"{about} has no JDBC URL as its host",
+            "write jdbc:postgresql://HOST:PORT/DATABASE, credentials into login and password",
+        )
+    properties = dict(parse_qsl((match["properties"] or "").replace(";", "&")))
+    secrets = [key for key in properties if is_secret_setting(key) or key.lower() == "user"]
+    if secrets:
+        message = f"{about} has {secrets[0]} in its JDBC URL"
+        raise RequestError(message, "write credentials into its login and password")
+    name = properties.pop("databaseName", None) or match["schema"] or ""
+    return _Address(match["scheme"], match["host"], match["port"], name, properties)
+
+
+def _driver_settings(about: str, extra: Mapping[str, Any]) -> dict[str, str]:
+    settings = extra.get("jdbc") or {}
+    if not isinstance(settings, Mapping):
         message = f"{about} has an entry jdbc in its extra that is not a JSON object"
         raise RequestError(message, 'write {"jdbc": {"sslMode": "VERIFY_IDENTITY"}}')
-    properties = {str(key): setting_text(value) for key, value in driver_settings.items()}
-    if kind == "jdbc":
-        match = _JDBC_URL.fullmatch(host)
-        if match is None:
-            raise RequestError(
-                f"{about} has no JDBC URL as its host",
-                "write jdbc:postgresql://HOST:PORT/DATABASE, credentials into login and password",
-            )
-        kind, host = match["scheme"], match["host"]
-        given = dict(parse_qsl((match["properties"] or "").replace(";", "&")))
-        secrets = [key for key in given if is_secret_setting(key) or key.lower() == "user"]
-        if secrets:
-            message = f"{about} has {secrets[0]} in its JDBC URL"
-            raise RequestError(message, "write credentials into its login and password")
-        fields["port"] = match["port"]
-        fields["schema"] = given.pop("databaseName", None) or match["schema"]
-        properties = {**given, **properties}
+    return {str(key): setting_text(value) for key, value in settings.items()}
+
+
+def _database_kind(about: str, kind: str) -> DatabaseKind:
     database = DATABASES.get(kind)
     if database is None:
         kinds = sorted({database.kind for database in DATABASES.values()})
         message = f"{about} is of type {kind or 'none'}: no database of this type can be read"
         raise RequestError(message, f"use one of type {', '.join(kinds)}")
-    if not host or not re.fullmatch(r"[\w.-]+|\[[0-9A-Fa-f:.]+\]", host):
+    return database
+
+
+def _require_host(about: str, host: str) -> None:
+    if not _HOST.fullmatch(host):
         raise RequestError(f"{about} has no valid host", _FORM)
+
+
+def _require_known_settings(about: str, extra: Mapping[str, Any], database: DatabaseKind) -> None:
+    """Rejects settings for a client in Python, if the connection has none for the JDBC driver."""
     unread = [key for key in _OF_PYTHON if extra.get(key) and key not in database.taken]
-    if unread and not properties:
+    if unread:
         raise RequestError(
             f"{about} has {unread[0]} in its extra, which the JDBC driver does not know",
             'write the setting of the driver as well: {"jdbc": {"sslMode": "VERIFY_IDENTITY"}}',
         )
-    taken = {key: setting_text(extra[key]) for key in database.taken if extra.get(key)}
-    properties = {**database.properties, **taken, **properties}
+
+
+def _port(about: str, given: Any, database: DatabaseKind) -> int:
     try:
-        port = int(fields.get("port") or database.port)
+        return int(given or database.port)
     except (TypeError, ValueError):
         raise RequestError(f"{about} has no valid port", _FORM) from None
-    name = str(fields.get("schema") or "")
-    if re.search(r"[;{}?&]", name):
+
+
+def _database_name(about: str, given: str) -> str:
+    if re.search(r"[;{}?&]", given):
         raise RequestError(f"{about} has no valid database as its schema", _FORM)
-    return DatabaseConnection(
-        conn_id,
-        database,
-        host,
-        port,
-        name,
-        airflow_fields.get("login") or None,
-        airflow_fields.get("password") or None,
-        tuple(properties.items()),
-    )
+    return given
 
 
 def connection_in(environment: Mapping[str, str], conn_id: str) -> DatabaseConnection:
@@ -420,11 +342,12 @@ def _fields(variable: str, text: str) -> Mapping[str, Any]:
         raise RequestError(message, f"{_FORM}; quote : / @ as %3A") from None
 
 
-def _extra(conn_id: str, given: Any) -> Mapping[str, Any]:
+def _extra(about: str, given: Any) -> Mapping[str, Any]:
+    """The `extra` of an Airflow connection, which may be a JSON text."""
     if isinstance(given, str) and given.strip():
         try:
             given = json.loads(given)
         except ValueError:
-            message = f"the connection '{conn_id}' has an extra that is not JSON"
+            message = f"{about} has an extra that is not JSON"
             raise RequestError(message, "write a JSON object") from None
     return given if isinstance(given, Mapping) else {}
