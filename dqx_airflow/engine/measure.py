@@ -15,8 +15,9 @@ from dqx_airflow.engine.proof.differences import objection_to_engine
 from dqx_airflow.engine.proof.engine_key import KnownEngine, known_engine
 from dqx_airflow.engine.proof.operations import measured_as
 from dqx_airflow.engine.scan.dataset_scan import scan
-from dqx_airflow.engine.scan.frames import ReferenceTables, run_queries
+from dqx_airflow.engine.scan.frames import ReferenceTables
 from dqx_airflow.engine.scan.matching import run_matches
+from dqx_airflow.engine.scan.queries import run_queries
 from dqx_airflow.engine.scan.rows import log_passes
 from dqx_airflow.engine.scan.states import StateCache
 from dqx_airflow.engine.session.concurrency import side_by_side

@@ -157,7 +157,7 @@ COLUMNS: dict[str, tuple[str, list[Any]]] = {
 def test_results_of_spark_over_parts_make_the_result_over_all(spark: Any) -> None:
     from pyspark.sql import functions as F
 
-    from dqx_airflow.engine.scan.frames import collect
+    from dqx_airflow.engine.scan.collected_values import collect
 
     random = Random(0)
     rows = [

@@ -18,7 +18,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
-from dqx_airflow.engine.scan.frames import DATE, collect, date_of
+from dqx_airflow.engine.scan.collected_values import collect, date_of
+from dqx_airflow.engine.scan.frames import DATE
 from dqx_airflow.engine.session.sail import sail_version
 from dqx_airflow.engine.session.spark_errors import explain, is_unreadable, spark_failures
 from dqx_airflow.engine.session.spark_versions import condition_of

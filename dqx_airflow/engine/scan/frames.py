@@ -1,36 +1,24 @@
-"""Spark frames with the rows of a scan, the queries of a suite over them, and the collection of
-values.
-
-A query sees the datasets of the gate under their names, with the rows of the date, and nothing
-else: `WITH` gives these names priority over all others, and a query in parentheses can only read.
-"""
+"""Spark frames with the rows of a scan, their lookups, and the columns that its SQL names."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import date
 
-from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
-from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.sail import sail_version
-from dqx_airflow.engine.session.spark_errors import explain, spark_failures
-from dqx_airflow.engine.session.spark_versions import formatted, interval_types, query_over
+from dqx_airflow.engine.session.spark_versions import formatted, query_over
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.guessed_types import TextColumns
-from dqx_airflow.errors import DatasetError
-from dqx_airflow.metrics.spark_values import is_finite, metric_value
 from dqx_airflow.metrics.sql import malformed_alias, quote_literal, quote_name
 from dqx_airflow.metrics.types import ColumnPath
-from dqx_airflow.plan.model import Lookup, MetricRequest, Scanned
-from dqx_airflow.plan.row_comparisons import as_key
-from dqx_airflow.plan.schema_check import INFINITE, Schema, places_of, texts_of, void
-from dqx_airflow.values import MetricValue
+from dqx_airflow.plan.model import Lookup, MetricRequest
+from dqx_airflow.plan.row_values import as_key
+from dqx_airflow.plan.schema_check import Schema, places_of, texts_of
 
 DATE = "dqx: date of the row"
 """The column with the date of a row, in frames of several dates."""
@@ -183,136 +171,3 @@ def _with_lookups(
             columns.append(f"CASE WHEN {value} IN ({keys}) THEN true END AS {alias}")
     query = f"SELECT {', '.join(columns)} FROM {{scanned}} AS scanned{joins}"  # noqa: S608
     return query_over(frame.sparkSession, query, tables)
-
-
-def run_queries(
-    spark: SparkSession,
-    requests: Sequence[MetricRequest],
-    opened: Mapping[str, OpenDataset],
-    on: date,
-) -> Scanned:
-    """Runs queries: the value of each, or the reason why it has none.
-
-    :param requests: requests of the metric `query`.
-    :param opened: the datasets that could be opened, by name.
-    """
-    scanned = Scanned()
-
-    def run(request: MetricRequest) -> None:
-        text = request.arguments[0]
-        try:
-            with jobs_called(spark, f"query: {' '.join(text.split())}"), spark_failures():
-                value = _value_of_query(spark, text, opened, on)
-        except (PySparkException, DatasetError, ValueError) as error:
-            reason = explain(error) if isinstance(error, PySparkException) else str(error)
-            scanned.failures[request] = f"the query failed: {reason}"
-            return
-        if is_finite(value):
-            scanned.values[request] = value
-        else:
-            void(request, INFINITE, scanned)
-
-    side_by_side(spark, run, requests)
-    return scanned
-
-
-def _value_of_query(
-    spark: SparkSession, text: str, opened: Mapping[str, OpenDataset], on: date
-) -> MetricValue:
-    tables = {f"table_{number}": name for number, name in enumerate(opened)}
-    named = ", ".join(
-        f"{formatted(quote_name(name))} AS (SELECT * FROM {{{table}}})"  # noqa: S608
-        for table, name in tables.items()
-    )
-    # The closing parenthesis has a line of its own, because the query may end with a comment.
-    query = f"WITH {named} SELECT * FROM (\n{formatted(text)}\n)"  # noqa: S608
-    frames = {table: rows_of(opened[name], on) for table, name in tables.items()}
-    frame = query_over(spark, query, frames)
-    if len(frame.columns) != 1:
-        raise ValueError(f"the query returned {len(frame.columns)} columns; expected one number")
-    if isinstance(frame.schema.fields[0].dataType, NESTED):
-        raise ValueError("the query returned a nested or binary value; expected one number")
-    rows = collect(frame.limit(2))
-    if len(rows) > 1:
-        raise ValueError("the query returned several rows; expected one number")
-    return rows[0][0] if rows else None
-
-
-_EPOCH = datetime(1970, 1, 1)
-_CYCLE_YEARS, _CYCLE_DAYS = 400, 146_097
-"""The period after which the Gregorian calendar repeats itself."""
-
-# Timestamps are collected as numbers: PySpark would convert them to the zone of this process, and
-# fails on years that Python does not support.
-_DAYS, _MICROSECONDS = "unix_date({})", "unix_micros({})"
-_LOCAL = "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {})"
-NESTED = (T.ArrayType, T.MapType, T.StructType, T.BinaryType)
-"""Types that have no value as a metric."""
-_INTERVALS = frozenset(interval_types())
-_COLLECTED_AS: dict[type[T.DataType], str] = {
-    T.DateType: _DAYS,
-    T.TimestampType: _MICROSECONDS,
-    T.TimestampNTZType: _LOCAL,
-    **dict.fromkeys(NESTED, "NULL"),
-}
-
-
-def collect(frame: DataFrame, *, keys: int = 0) -> list[tuple[MetricValue, ...]]:
-    """The values of a frame, row by row.
-
-    Dates and timestamps become ISO strings, in UTC if they have a zone. Nested values become None.
-    NaN and infinity are kept, so that an overflow differs from a missing result.
-
-    :param keys: how many of the columns, the first ones, only identify the rows: their dates may
-        have any year.
-    :raises PySparkException: a date or timestamp is outside the years 1 to 9999, or a value is
-        an interval.
-    """
-    types = [type(field.dataType) for field in frame.schema.fields]
-    if not _INTERVALS.isdisjoint(types):
-        hint = "timestampdiff(SECOND, a, b) is its length in seconds"
-        raise PySparkException(f"[NOT_A_NUMBER] it returns an interval: {hint}")
-    numbered = frame.toDF(*map(str, range(len(types))))
-    expressions = [_COLLECTED_AS.get(kind, "{}").format(f"`{nr}`") for nr, kind in enumerate(types)]
-    with spark_failures():
-        rows = numbered.selectExpr(*expressions).collect()
-    columns = [
-        values if kind in _PLAIN else [_value(value, kind, is_key=nr < keys) for value in values]
-        for nr, (kind, values) in enumerate(zip(types, zip(*rows, strict=True), strict=False))
-    ]
-    return list(zip(*columns, strict=True))
-
-
-_PLAIN = (T.LongType, T.IntegerType, T.StringType, T.DoubleType)
-"""Types whose values are plain as they are: NaN and infinity, too, which stay what they are."""
-
-
-def _value(
-    collected: int | float | None, kind: type[T.DataType], *, is_key: bool = False
-) -> MetricValue:
-    if collected is None or kind not in (T.DateType, T.TimestampType, T.TimestampNTZType):
-        return collected if isinstance(collected, float) else metric_value(collected)
-    try:
-        if kind is T.DateType:
-            return metric_value((_EPOCH + timedelta(days=collected)).date())
-        return metric_value(_EPOCH + timedelta(microseconds=collected))
-    except OverflowError:
-        if is_key and kind is T.DateType:
-            return _beyond_python(int(collected))
-        message = "the value is a date or timestamp outside the years 1 to 9999"
-        raise PySparkException(f"[DATETIME_OVERFLOW] {message}") from None
-
-
-def _beyond_python(days: int) -> str:
-    """A date outside the years of Python, in the notation of Spark: `+10000-01-01`.
-
-    :param days: the days since 1970.
-    """
-    cycles, rest = divmod(days, _CYCLE_DAYS)
-    alike = _EPOCH + timedelta(days=rest)
-    return f"{alike.year + cycles * _CYCLE_YEARS:+05}-{alike:%m-%d}"
-
-
-def date_of(value: MetricValue) -> date:
-    """A value as a date."""
-    return date.fromisoformat(str(value))

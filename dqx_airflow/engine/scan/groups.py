@@ -14,8 +14,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from dqx_airflow.engine.scan import frames
 from dqx_airflow.engine.scan.aggregates import bisected, describe_pass, reshaped
+from dqx_airflow.engine.scan.collected_values import collect, date_of
+from dqx_airflow.engine.scan.frames import DATE
 from dqx_airflow.engine.scan.rows import DatasetRows, limits_of, log_passes
 from dqx_airflow.engine.scan.states import StateCache, plain_result, result_in
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
@@ -157,18 +158,17 @@ class _GroupedScan:
     ) -> list[tuple[tuple[date | None, Group], tuple[MetricValue, ...]]]:
         """The values of the aggregates for each date and group that has rows, up to a few groups
         more than allowed, to detect that there are too many."""
-        by_date = [quote_name(frames.DATE)] if len(dates) > 1 else []
+        by_date = [quote_name(DATE)] if len(dates) > 1 else []
         columns = [*by_date, *map(self._group_column, self.grouping.columns)]
         if items[texts[0]].over is None:
             grouped = frame.groupBy(*map(F.expr, columns)).agg(*map(F.expr, texts))
         else:
             grouped = reshaped(frame, columns, [items[text] for text in texts])
         first, width = len(by_date), len(columns)
-        rows = frames.collect(grouped.limit(self.grouping.most * len(dates) + 1), keys=width)
+        rows = collect(grouped.limit(self.grouping.most * len(dates) + 1), keys=width)
         (alone,) = dates if not by_date else (None,)
         return [
-            ((frames.date_of(row[0]) if by_date else alone, row[first:width]), row[width:])
-            for row in rows
+            ((date_of(row[0]) if by_date else alone, row[first:width]), row[width:]) for row in rows
         ]
 
     def _group_column(self, column: str) -> str:
