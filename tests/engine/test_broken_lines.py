@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from dqx_airflow.engine.job import try_gates
 from dqx_airflow.engine.sources.broken_lines import located
 from dqx_airflow.engine.sources.csv_quotes import CsvDialect
-from dqx_airflow.engine.sources.text_files import SOME_LINE
+from dqx_airflow.engine.sources.text_faults import SOME_LINE
 from dqx_airflow.values import DatasetRef, GateReport, Outcome
 from tests.engine.lake import TODAY, request
 

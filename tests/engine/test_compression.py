@@ -18,7 +18,7 @@ import pytest
 
 from dqx_airflow.engine.sources.listing import files_at
 from dqx_airflow.engine.sources.open import open_dataset
-from dqx_airflow.engine.sources.text_files import require_text
+from dqx_airflow.engine.sources.text_encoding import require_text
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from dqx_airflow.engine.sources.text_files import header_fault, require_declared, require_names
+from dqx_airflow.engine.sources.csv_headers import header_fault, require_declared, require_names
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from dqx_airflow.engine.sources.json_text import with_json_layout
 from dqx_airflow.engine.sources.listing import files_at
 from dqx_airflow.engine.sources.open import open_dataset
-from dqx_airflow.engine.sources.text_files import with_json_layout
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef
 

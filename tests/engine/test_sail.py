@@ -29,7 +29,7 @@ from dqx_airflow.engine.proof.differences import doubts_of
 from dqx_airflow.engine.proof.engine_key import proof_of_sail
 from dqx_airflow.engine.scan import aggregates
 from dqx_airflow.engine.session import sail
-from dqx_airflow.engine.sources import footers, listing, text_files
+from dqx_airflow.engine.sources import csv_for_sail, footers, listing
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.engine.sources.open import _of_sail, open_dataset
@@ -257,7 +257,8 @@ def _strings(folder: Path, schema: dict[str, str], *texts: bytes) -> Any:
     for number, text in enumerate(texts):
         (folder / f"{number}.csv").write_bytes(text)
     files = listing.files_at(str(folder)) or ()
-    return text_files.read_strings(DatasetRef("t", str(folder)), str(folder), files, schema, "line")
+    ref = DatasetRef("t", str(folder))
+    return csv_for_sail.read_strings(ref, str(folder), files, schema, "line")
 
 
 def test_the_strings_of_csv_are_read_here_with_the_lines_that_are_too_long_or_short(
@@ -303,7 +304,7 @@ def test_csv_that_not_all_readers_take_alike_is_refused(tmp_path: Path, text: by
 def test_csv_that_is_too_large_to_be_sent_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(text_files, "MOST_SENT_BYTES", 5)
+    monkeypatch.setattr(csv_for_sail, "MOST_SENT_BYTES", 5)
     with pytest.raises(DatasetError, match="more than 0 MB"):
         _strings(tmp_path, {"a": "string"}, b"a\n1\n2\n")
 

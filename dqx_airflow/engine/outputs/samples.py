@@ -24,7 +24,7 @@ from dqx_airflow.engine.scan.matching import Sides
 from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import explain
 from dqx_airflow.engine.sources.dataset import OpenDataset
-from dqx_airflow.engine.sources.guessed_types import TextColumns
+from dqx_airflow.engine.sources.declared_texts import TextColumns
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.types import ColumnPath, Family, family_of
 from dqx_airflow.plan.failing import FailingRows

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from dqx_airflow.engine.session.sail import sail_version
 from dqx_airflow.engine.session.spark_versions import formatted, query_over
 from dqx_airflow.engine.sources.dataset import OpenDataset
-from dqx_airflow.engine.sources.guessed_types import TextColumns
+from dqx_airflow.engine.sources.declared_texts import TextColumns
 from dqx_airflow.metrics.sql import malformed_alias, quote_literal, quote_name
 from dqx_airflow.metrics.types import ColumnPath
 from dqx_airflow.plan.model import Lookup, MetricRequest

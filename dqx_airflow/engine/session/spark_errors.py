@@ -18,7 +18,8 @@ from pyspark.errors import PySparkException
 
 from dqx_airflow.engine.session.sail import without_plan
 from dqx_airflow.engine.session.spark_versions import condition_of, with_newer
-from dqx_airflow.engine.sources.text_files import RAISED, SOME_LINE, header_fault
+from dqx_airflow.engine.sources.csv_headers import header_fault
+from dqx_airflow.engine.sources.text_faults import RAISED, SOME_LINE
 from dqx_airflow.errors import SparkError, first_line
 
 __all__ = ["Py4JError", "Py4JJavaError"]

@@ -16,15 +16,14 @@ from dataclasses import dataclass
 from pyarrow.fs import FileSystem
 
 from dqx_airflow.datasets.reader_options import given_options, is_on, option_of
-from dqx_airflow.engine.sources import csv_quotes, text_files
+from dqx_airflow.engine.sources import csv_quotes
 from dqx_airflow.engine.sources.csv_quotes import CsvDialect
+from dqx_airflow.engine.sources.json_text import DUPLICATE_FIELD, MORE_VALUES, is_document
 from dqx_airflow.engine.sources.listing import DataFile, absolute, files_at
+from dqx_airflow.engine.sources.text_faults import SOME_LINE
 from dqx_airflow.values import MASK, DatasetRef
 
-_FAULTS = (
-    *(csv_quotes.MISREAD, csv_quotes.SKIPPED),
-    *(text_files.SOME_LINE, text_files.MORE, text_files.TWICE),
-)
+_FAULTS = (csv_quotes.MISREAD, csv_quotes.SKIPPED, SOME_LINE, MORE_VALUES, DUPLICATE_FIELD)
 _WITH_SCHEMA = 'mend it, or declare the columns with schema="...", with which it is a failing row'
 _MEND = "mend it, or write the file again"
 _BREAKS = (
@@ -83,7 +82,7 @@ def _broken_in(ref: DatasetRef, system: FileSystem, file: DataFile) -> Iterator[
     encoding = option_of(ref, "encoding") or option_of(ref, "charset") or "utf-8-sig"
     is_whole = is_on(ref, "multiLine")
     if ref.format == "json" and option_of(ref, "multiLine") is None:
-        is_whole = text_files.is_document(system, file) is True or _begins_document(system, file)
+        is_whole = is_document(system, file) is True or _begins_document(system, file)
     # Lines with an end of their own are split here, too.
     line_break = option_of(ref, "lineSep")
     with system.open_input_stream(file.path) as stream:

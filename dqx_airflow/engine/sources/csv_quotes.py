@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from dqx_airflow.engine.sources.text_files import text_of
+from dqx_airflow.engine.sources.text_encoding import text_of
 from dqx_airflow.metrics.sql import quote_literal
 
 MISREAD = (

@@ -24,8 +24,8 @@ from dqx_airflow.engine.session import spark_versions
 from dqx_airflow.engine.session.spark_errors import explain
 from dqx_airflow.engine.sources.broken_lines import located
 from dqx_airflow.engine.sources.date_column import DateColumn
+from dqx_airflow.engine.sources.declared_texts import TextColumns
 from dqx_airflow.engine.sources.delta_files import DeltaLog
-from dqx_airflow.engine.sources.guessed_types import TextColumns
 from dqx_airflow.engine.sources.listing import (
     NOTHING_IGNORED,
     DataFile,

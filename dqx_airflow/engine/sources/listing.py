@@ -129,6 +129,12 @@ _TOKEN = re.compile(r"\\(.)|\*|\?|\[([!^])?((?:\\.|[^\]])+)\]|[{},]|[^\\*?\[\]{}
 
 _THREADS = 16
 
+HEAD_BYTES = 1_000_000
+"""The size of the first part of a file that is read to decide how to read it."""
+
+TEXT_COLUMN = "value"
+"""The column of files that are read as plain text."""
+
 Read = TypeVar("Read")
 
 
@@ -455,7 +461,8 @@ class DatasetFiles:
         elif (encoding := option_of(self.ref, "encoding")) and "lineSep" in taken:
             reader = reader.option("encoding", encoding)
         if in_folders:
-            reader = reader.schema(StructType([StructField("value", StringType()), *in_folders]))
+            text = StructField(TEXT_COLUMN, StringType())
+            reader = reader.schema(StructType([text, *in_folders]))
         return reader.load(self.place if place is None else place)
 
     def _reader(self, format: str) -> DataFrameReader:

@@ -26,8 +26,9 @@ from dqx_airflow.engine.session.sail import INSTEAD, sail_version
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.session.spark_session import TIME_ZONE, is_in_utc
 from dqx_airflow.engine.session.spark_versions import condition_of
-from dqx_airflow.engine.sources import dataset, footers, iceberg, listing, text_files
+from dqx_airflow.engine.sources import csv_headers, dataset, footers, iceberg, listing
 from dqx_airflow.engine.sources.date_column import DateColumn
+from dqx_airflow.engine.sources.declared_texts import read_texts
 from dqx_airflow.engine.sources.delta_files import COMMITS_READ, KEEP_THE_DATA
 from dqx_airflow.engine.sources.delta_table import (
     deltalake_failures,
@@ -35,16 +36,13 @@ from dqx_airflow.engine.sources.delta_table import (
     require_moments_of_table,
 )
 from dqx_airflow.engine.sources.footers import UNREADABLE, merges_schemas
-from dqx_airflow.engine.sources.guessed_types import (
-    faults_of,
-    faults_of_lines,
-    guess_csv,
-    guess_json,
-    read_texts,
-)
+from dqx_airflow.engine.sources.guessed_types import guess_csv, guess_json
 from dqx_airflow.engine.sources.jdbc import open_database_table
+from dqx_airflow.engine.sources.json_text import with_json_layout
 from dqx_airflow.engine.sources.listing import GLOB, DataFile, DatasetFiles, absolute, paths_of
 from dqx_airflow.engine.sources.partition_values import NO_VALUE, has_zone, moment_in_utc
+from dqx_airflow.engine.sources.text_encoding import require_text
+from dqx_airflow.engine.sources.text_faults import faults_of, faults_of_lines, with_faults_raised
 from dqx_airflow.errors import DatasetError, RequestError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.types import spelled_like
@@ -324,8 +322,8 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> dataset.OpenD
     chosen = [file for file in files or () if _is_chosen(ref, file)]
     unseen: dict[str, str] = {}
     if ref.format in ("csv", "json"):
-        unseen = text_files.require_text(ref, path, chosen)
-        ref = text_files.with_json_layout(ref, path, chosen)
+        unseen = require_text(ref, path, chosen)
+        ref = with_json_layout(ref, path, chosen)
     of_sail = sail_version(spark) is not None
     if of_sail and ref.format == "csv" and not files:
         raise dataset.nothing_there(ref, path)
@@ -447,11 +445,11 @@ def _open_columns(source: DatasetFiles, unseen: Mapping[str, str]) -> dataset.Op
         stored = _stored(source, error)
         return dataset.OpenDataset.of_frame(ref, stored, path)
     if ref.format in ("csv", "json"):
-        if ref.format == "csv" and text_files.has_header(ref):
+        if ref.format == "csv" and csv_headers.has_header(ref):
             names = [name for name in struct.names if name not in source.folders]
-            text_files.require_names(ref, names, path, source.folders)
+            csv_headers.require_names(ref, names, path, source.folders)
         if faults := {**unseen, **_faults_of_texts(source, struct)}:
-            frame = text_files.with_faults_raised(frame, source.texts(), faults)
+            frame = with_faults_raised(frame, source.texts(), faults)
     opened = dataset.OpenDataset.of_frame(ref, frame, path)
     if guessed:
         opened = replace(opened, notes=guessed.notes)
@@ -563,7 +561,7 @@ def _require_whole_files(source: DatasetFiles, chosen: Iterable[DataFile]) -> No
     :raises DatasetError: there is one.
     """
     ref = source.ref
-    if ref.format == "json" or (ref.format == "csv" and not text_files.has_header(ref)):
+    if ref.format == "json" or (ref.format == "csv" and not csv_headers.has_header(ref)):
         return
     empty = [file.path for file in chosen if file.size == 0]
     if empty and len(empty) < len(source.listed):
