@@ -48,7 +48,7 @@ from dqx_airflow.engine.session.concurrency import jobs_called
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.session.spark_versions import rebalanced
 from dqx_airflow.engine.sources import partition_values
-from dqx_airflow.engine.sources.dataset import OpenDataset, package_for
+from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.delta_files import DeltaLog, struct_of
 from dqx_airflow.engine.sources.delta_table import (
     EXTENSIONS,
@@ -57,6 +57,7 @@ from dqx_airflow.engine.sources.delta_table import (
     require_moments,
 )
 from dqx_airflow.engine.sources.listing import DataFile, absolute
+from dqx_airflow.engine.sources.source_errors import package_for
 from dqx_airflow.errors import DatasetError, PromotionError, first_line
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.plan.evaluate import not_promoted

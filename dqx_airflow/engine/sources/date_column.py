@@ -206,3 +206,26 @@ def _stretches(days: list[date]) -> list[tuple[date, date]]:
         else:
             ranges.append((on, after))
     return ranges
+
+
+def require_one_spelling(
+    ref: DatasetRef,
+    column: DateColumn | None,
+    dates: Collection[date | None],
+    texts: Collection[object],
+) -> None:
+    """Rejects a partition that is a requested date in another form than that of the date column.
+
+    :param texts: the values of the partitions.
+    :raises DatasetError: there is one.
+    """
+    for on in dates:
+        if on is None or column is None:
+            continue
+        for text in texts:
+            if isinstance(text, str) and column.is_misspelled(on, text):
+                raise DatasetError(
+                    f"dataset '{ref.name}': the partition {column.name}={text} is {on} in another "
+                    f"form than {column.value(on)}: no date has its rows",
+                    f"rewrite it as {column.name}={column.value(on)}",
+                )

@@ -27,8 +27,9 @@ from dqx_airflow.engine.session.sail import INSTEAD, sail_version
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.session.spark_session import TIME_ZONE, is_in_utc
 from dqx_airflow.engine.session.spark_versions import condition_of
-from dqx_airflow.engine.sources import dataset, partition_values
-from dqx_airflow.engine.sources.date_column import DateColumn
+from dqx_airflow.engine.sources import partition_values
+from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.engine.sources.date_column import DateColumn, require_one_spelling
 from dqx_airflow.engine.sources.delta_files import DeltaLog, FileGroup, struct_of
 from dqx_airflow.engine.sources.listing import (
     GLOB,
@@ -38,6 +39,14 @@ from dqx_airflow.engine.sources.listing import (
     escaped,
     is_local,
 )
+from dqx_airflow.engine.sources.source_errors import (
+    lost_file,
+    nothing_there,
+    package_for,
+    too_early,
+    unreadable,
+)
+from dqx_airflow.engine.sources.strict_session import require_strict_session
 from dqx_airflow.errors import DatasetError, first_line
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.plan.masks import is_masked
@@ -47,7 +56,7 @@ _NO_PARTITIONS = {"recursiveFileLookup": "true"}
 """Spark then takes no values from folder names."""
 
 
-def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> dataset.OpenDataset:
+def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
     table = table_at(ref, path)
     with deltalake_failures(ref, path):
         version, struct = int(table.version()), struct_of(table)
@@ -61,8 +70,8 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> dataset.OpenD
             lost = log.lost_file(dates)
             texts = log.partition_dates
         if lost is not None:
-            raise dataset.lost_file(ref, lost)
-        dataset.require_one_spelling(ref, log.dates, dates, texts)
+            raise lost_file(ref, lost)
+        require_one_spelling(ref, log.dates, dates, texts)
 
     def read_parts(file_groups: Callable[[], list[FileGroup]]) -> DataFrame:
         with deltalake_failures(ref, path):
@@ -73,8 +82,8 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> dataset.OpenD
         except PySparkException as error:
             is_lost = condition_of(error) == "PATH_NOT_FOUND"
             missing_path = (error.getMessageParameters() or {}).get("path", "a file")
-            lost = dataset.lost_file(ref, f"{missing_path}, which does not exist")
-            raise (lost if is_lost else dataset.unreadable(spark, ref, error)) from error
+            lost = lost_file(ref, f"{missing_path}, which does not exist")
+            raise (lost if is_lost else unreadable(spark, ref, error)) from error
 
     def read(dates: Collection[date | None]) -> DataFrame:
         check_files(dates)
@@ -88,7 +97,7 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> dataset.OpenD
         require_moments(ref, log)
     alone = None if features else read_files
     if has_delta(spark):
-        dataset.require_strict_session(spark, ref, "a Delta table")
+        require_strict_session(spark, ref, "a Delta table")
         if features:
             with deltalake_failures(ref, path):
                 require_moments_of_session(spark, ref, log)
@@ -102,16 +111,14 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> dataset.OpenD
             check_files(dates)
             return frame
 
-        return dataset.OpenDataset(
-            ref, struct, read_by_source, path, dates, version, log, read_files=alone
-        )
+        return OpenDataset(ref, struct, read_by_source, path, dates, version, log, read_files=alone)
     if features:
         uses = f"dataset '{ref.name}': the Delta table at {path} uses {', '.join(features)}, which "
         if not of_spark:
             raise DatasetError(f"{uses}Sail may read differently from Spark", INSTEAD)
-        package = dataset.package_for(spark, "delta")
+        package = package_for(spark, "delta")
         raise DatasetError(f"{uses}this Spark session cannot read; {package}", EXTENSIONS)
-    return dataset.OpenDataset(ref, struct, read, path, dates, version, log, read_files=alone)
+    return OpenDataset(ref, struct, read, path, dates, version, log, read_files=alone)
 
 
 _IN_ITS_SESSION = re.compile("spark|databricks", re.IGNORECASE)
@@ -254,7 +261,7 @@ def table_at(ref: DatasetRef, path: str) -> DeltaTable:
             f"rename {path}",
         )
     if is_local(path) and Path(path).is_file():
-        raise dataset.nothing_there(ref, path)
+        raise nothing_there(ref, path)
     with deltalake_failures(ref, path):
         table = DeltaTable(path)
         if ref.version is not None:
@@ -286,7 +293,7 @@ def _version_at(table: DeltaTable, ref: DatasetRef, path: str) -> int:
         if commit["timestamp"] <= timestamp.timestamp() * 1000
     ]
     if not by_log:
-        raise dataset.too_early(ref, path)  # deltalake would load the first version
+        raise too_early(ref, path)  # deltalake would load the first version
     table.load_as_version(timestamp)
     by_files = int(table.version())
     if by_files != max(by_log):
@@ -304,7 +311,7 @@ def deltalake_failures(ref: DatasetRef, path: str) -> Iterator[None]:
     try:
         yield
     except TableNotFoundError as error:
-        raise dataset.nothing_there(ref, path) from error
+        raise nothing_there(ref, path) from error
     except DatasetError:
         raise
     except Exception as error:  # deltalake has no base class for its exceptions

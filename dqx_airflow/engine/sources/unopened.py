@@ -5,32 +5,28 @@ Plans, costs and coverage are made from it: no JVM is started, and no rows are r
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 
-from dqx_airflow.engine.sources.dataset import has_few_rows
+from dqx_airflow.engine.sources.dataset import DatasetFacts
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta_files import DeltaLog, struct_of
 from dqx_airflow.engine.sources.delta_table import table_at
 from dqx_airflow.engine.sources.footers import columns_in
 from dqx_airflow.engine.sources.listing import DataFile, absolute, files_at, partition_names
 from dqx_airflow.errors import DatasetError
-from dqx_airflow.metrics.metric import Aggregate
 from dqx_airflow.metrics.types import declared_types
 from dqx_airflow.plan.schema_check import Schema
-from dqx_airflow.values import DatasetRef, MetricValue
 
 _WITH_COLUMNS = ("parquet", "orc")
 """The formats whose files hold the names and types of their columns."""
 
 
 @dataclass(frozen=True)
-class UnopenedDataset:
+class UnopenedDataset(DatasetFacts):
     """A dataset at a path before it is opened: a `KnownDataset` of the plan."""
-
-    ref: DatasetRef
 
     @cached_property
     def path(self) -> str:
@@ -85,18 +81,6 @@ class UnopenedDataset:
         if len(columns) < len(files) or any(list(one) != list(columns[0]) for one in columns):
             return None
         return Schema.of(name, columns[0])
-
-    def has_few_rows(self, dates: Collection[date | None]) -> bool:
-        """True if the rows of the dates are known to be few."""
-        return has_few_rows(self.log, self.files, dates)
-
-    def answers_of_log(
-        self, aggregates: Iterable[Aggregate], on: date | None
-    ) -> Mapping[str, MetricValue]:
-        """The exact results that the transaction log has for a date; none with a filter."""
-        if self.log is None or self.ref.filter is not None:
-            return {}
-        return self.log.answers(aggregates, on)
 
     def files_on(self, dates: Collection[date | None]) -> Collection[DataFile]:
         """The files that may hold rows of the dates."""
