@@ -129,7 +129,7 @@ def release(
     from dqx_airflow.cli.calls import read_call
     from dqx_airflow.cli.run import print_diagnostics
     from dqx_airflow.cli.spark import Spark
-    from dqx_airflow.engine.job import plan_gate
+    from dqx_airflow.engine.job_parts import plan_gate
     from dqx_airflow.engine.outputs.good_rows import HeldRowsError, Release
     from dqx_airflow.engine.sources.listing import absolute
     from dqx_airflow.results.decisions import waivers_of

@@ -28,17 +28,18 @@ pytestmark = [pytest.mark.spark, pytest.mark.compiled]
 LOSES_ITS_JVM = """
 import os, signal, sys
 from dqx_airflow.values.json_form import from_arguments
-from dqx_airflow.engine import job
+from dqx_airflow.engine import gate_report
+from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.session.spark_session import create_session
 
-take = job.with_failing_rows
+take = gate_report.with_failing_rows
 
 def taken_too_late(spark, *others):
     os.kill(spark._jvm.java.lang.ProcessHandle.current().pid(), signal.SIGKILL)
     return take(spark, *others)
 
-job.with_failing_rows = taken_too_late
-job.run_gates([from_arguments(sys.argv[1:])], create_session)
+gate_report.with_failing_rows = taken_too_late
+run_gates([from_arguments(sys.argv[1:])], create_session)
 """
 
 

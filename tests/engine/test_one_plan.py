@@ -17,7 +17,7 @@ from dqx_airflow.api.run import plan_of as plan_in_python
 from dqx_airflow.cli.arguments import Options
 from dqx_airflow.cli.backtest import _opened
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.engine.job import plan_gate
+from dqx_airflow.engine.job_parts import plan_gate
 from dqx_airflow.errors import SourceError
 from dqx_airflow.plan.model import Plan
 from dqx_airflow.plan.selection import shadow_plan

@@ -20,7 +20,7 @@ import pytest
 from deltalake import write_deltalake
 
 import dqx_airflow
-from dqx_airflow.engine.job import plan_gate
+from dqx_airflow.engine.job_parts import plan_gate
 from dqx_airflow.engine.scan import fingerprints
 from dqx_airflow.engine.scan.fingerprints import WITHOUT_EFFECT
 from dqx_airflow.engine.scan.frames import ReferenceTables

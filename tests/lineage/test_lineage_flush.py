@@ -74,7 +74,7 @@ def test_a_missing_folder_is_an_empty_spool(tmp_path: Path) -> None:
 def test_a_gate_spools_its_events_to_the_configured_folder(
     tmp_path: Path, request_: GateRequest, passed: GateReport
 ) -> None:
-    from dqx_airflow.engine.job import run_events
+    from dqx_airflow.engine.run_events import run_events
     from dqx_airflow.results.store import ResultsStore
 
     os.environ["DQX_LINEAGE_SPOOL"] = str(tmp_path / "elsewhere")

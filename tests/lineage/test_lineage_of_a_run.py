@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dqx_airflow.engine.job import run_events
+from dqx_airflow.engine.run_events import run_events
 from dqx_airflow.lineage import is_configured
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import GateReport, GateRequest

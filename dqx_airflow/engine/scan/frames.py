@@ -17,7 +17,7 @@ from dqx_airflow.engine.sources.declared_texts import TextColumns
 from dqx_airflow.metrics.sql import malformed_alias, quote_literal, quote_name
 from dqx_airflow.metrics.types import ColumnPath
 from dqx_airflow.plan.model import Lookup, MetricRequest
-from dqx_airflow.plan.row_values import as_key
+from dqx_airflow.plan.row_comparisons import as_key
 from dqx_airflow.plan.schema_check import Schema, places_of, texts_of
 
 DATE = "dqx: date of the row"

@@ -14,14 +14,16 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from datetime import datetime, timezone
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from dqx_airflow.engine.session import spark_versions
 from dqx_airflow.engine.session.spark_session import earlier_sparks
-from dqx_airflow.errors import SparkError, StoreError
+from dqx_airflow.errors import DeadlineError, SparkError, StoreError
 from dqx_airflow.results.stored_requests import SIGN_EVERY_S, TakenRequest
+from dqx_airflow.values import GateRequest
 from dqx_airflow.values.json_form import EXIT_INFRASTRUCTURE, EXIT_TIMED_OUT
 
 _GRACE_S = 10.0
@@ -63,6 +65,17 @@ class SparkWork:
         with suppress(Exception):  # Spark itself may be the problem
             self.cancel()
             spark_versions.untag_jobs(self._spark, self._tag)
+
+
+def require_time(request: GateRequest, started: datetime) -> None:
+    """Rejects the result of a driver that was suspended for too long.
+
+    :raises DeadlineError: the gate took longer than its timeout.
+    """
+    if request.timeout_s is None:
+        return
+    if (datetime.now(timezone.utc) - started).total_seconds() > request.timeout_s:
+        raise DeadlineError(f"the gate took longer than {request.timeout_s:g} seconds")
 
 
 class JobEnding:
