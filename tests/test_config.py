@@ -22,7 +22,8 @@ from dqx_airflow.datasets.dqx_toml import (
     read_settings,
 )
 from dqx_airflow.datasets.jvm_options import SUBMIT_OPTIONS, for_a_short_life, with_archive
-from dqx_airflow.datasets.settings import check_ref, datasets_of_arguments, mistakes_in
+from dqx_airflow.datasets.settings import datasets_of_arguments, mistakes_in
+from dqx_airflow.datasets.settings_check import check_ref
 from dqx_airflow.datasets.spark_address import ConnectionKind, connection_of
 from dqx_airflow.diagnostics.diagnostic import Level
 from dqx_airflow.errors import RequestError

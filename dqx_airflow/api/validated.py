@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dqx_airflow import values
-from dqx_airflow.datasets.settings import is_table
+from dqx_airflow.datasets.locations import is_table
 from dqx_airflow.errors import RequestError, UnverifiedError
 from dqx_airflow.values import GateReport
 from dqx_airflow.values.blank import require_no_blank

@@ -32,7 +32,7 @@ def adopt(
     from deltalake.exceptions import DeltaError
 
     from dqx_airflow.datasets.delta_log import transactions
-    from dqx_airflow.datasets.settings import is_table
+    from dqx_airflow.datasets.locations import is_table
     from dqx_airflow.engine.outputs import promoted_slices
     from dqx_airflow.engine.sources.listing import absolute
 

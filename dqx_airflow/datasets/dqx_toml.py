@@ -42,7 +42,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from dqx_airflow.datasets import jvm_options, reader_options
-from dqx_airflow.datasets.settings import SETTINGS, dataset_ref, mistakes_in, paths_overlap
+from dqx_airflow.datasets.locations import paths_overlap
+from dqx_airflow.datasets.settings import SETTINGS, dataset_ref, mistakes_in
 from dqx_airflow.datasets.spark_address import LOCAL, Connection, ConnectionKind, connection_of
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean
 from dqx_airflow.errors import RequestError

@@ -9,139 +9,28 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
-from datetime import date, datetime, timezone
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, TypeAlias
 from urllib.parse import unquote
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from dqx_airflow.datasets.reader_options import wrong_option
+from dqx_airflow.datasets.locations import S3A_ENDPOINT, spark_location
+from dqx_airflow.datasets.settings_check import check_ref
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean, nearest
 from dqx_airflow.errors import RequestError
-from dqx_airflow.values import FORMATS, JDBC, DatasetRef, GateRequest, Span
+from dqx_airflow.values import FORMATS, JDBC, DatasetRef, Span
 from dqx_airflow.values.blank import has_blank, is_blank
-from dqx_airflow.values.files import local_path
-from dqx_airflow.values.json_form import iso_timestamp
-from dqx_airflow.values.redact import holds_credentials, may_be_secret, redact_urls
-from dqx_airflow.values.secret_forms import is_secret_setting
-
-ISO = "yyyy-MM-dd"
-
-_PART = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|([^A-Za-z'\[\]{}#])")
-_FORMS = {
-    "yyyy": "{0.year:04}",
-    "uuuu": "{0.year:04}",
-    "y": "{0.year}",
-    "u": "{0.year}",
-    "yy": "{1:02}",
-    "uu": "{1:02}",
-    "MM": "{0.month:02}",
-    "M": "{0.month}",
-    "dd": "{0.day:02}",
-    "d": "{0.day}",
-}
-
-
-class DatePatternError(ValueError):
-    """The error of an invalid date pattern."""
-
-
-def date_text(pattern: str, on: date) -> str:
-    """The date in the format of a pattern, the same as from Spark's `date_format`.
-
-    >>> date_text("dd.MM.yyyy", date(2024, 3, 2))
-    '02.03.2024'
-
-    :raises DatePatternError: the pattern does not identify a day, or has unsupported letters.
-    """
-    text, position, units = [], 0, set()
-    while position < len(pattern):
-        part = _PART.match(pattern, position)
-        if part is None:
-            raise DatePatternError(f"'{pattern[position:]}' is invalid")
-        quoted, letter, literal = part.groups()
-        if letter:
-            form = _FORMS.get(part[0])
-            if form is None:
-                raise DatePatternError(f"'{part[0]}' is not supported in a date pattern")
-            units.add("y" if letter == "u" else letter)
-            text.append(form.format(on, on.year % 100))
-        else:
-            text.append(literal or quoted.replace("''", "'") or "'")
-        position = part.end()
-    if units != {"y", "M", "d"}:
-        raise DatePatternError("it must contain the year, the month and the day")
-    return "".join(text)
-
-
-S3A_ENDPOINT = "fs.s3a.endpoint"
-_AZURE = re.compile(
-    r"(?:az|https|wasbs?|abfss?)://(?P<account>[\w-]+)\.(?:blob|dfs)\.core\.windows\.net/"
-    r"(?P<container>[^/]+)/(?P<path>.*)"
-)
-_WITH_ACCOUNT = re.compile(
-    r"(?:az|adl|wasbs?)://(?P<container>[^/@]+)@(?P<account>[\w-]+)\.(?:blob|dfs)"
-    r"\.core\.windows\.net/(?P<path>.*)"
-)
-_SCHEME = re.compile(r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://(?P<rest>.*)", re.DOTALL)
-
-
-def spark_location(location: str, *, has_endpoint: bool = False) -> str:
-    """A location that Spark can read.
-
-    >>> spark_location("https://shop.blob.core.windows.net/lake/orders")
-    'abfss://lake@shop.dfs.core.windows.net/orders'
-    >>> spark_location("file:/lake/orders")
-    '/lake/orders'
-
-    :param has_endpoint: whether an S3 endpoint is set, which only S3A supports; without one, `s3`
-        is left to the cluster.
-    :raises RequestError: it does not name the account of the data, or nothing can read it.
-    """
-    if match := _AZURE.fullmatch(location) or _WITH_ACCOUNT.fullmatch(location):
-        form = "abfss://{container}@{account}.dfs.core.windows.net/{path}"
-        return form.format(**match.groupdict())
-    location = local_path(location)
-    parts = _SCHEME.fullmatch(location)
-    if parts is None:
-        return location
-    scheme, rest = parts["scheme"].lower(), parts["rest"]
-    if scheme == "az":
-        container, _, path = rest.partition("/")
-        raise RequestError(
-            f"the location {location} names no account",
-            f"write abfss://{container}@ACCOUNT.dfs.core.windows.net/{path}",
-        )
-    if scheme in ("http", "https"):
-        message = f"the location {location} is a web address, which Spark does not read"
-        raise RequestError(message, "write the location in the store, such as s3a://BUCKET/PATH")
-    if scheme == "s3n" or (scheme == "s3" and has_endpoint):
-        return f"s3a://{rest}"
-    return f"gs://{rest}" if scheme == "gcs" else location
-
+from dqx_airflow.values.redact import holds_credentials
 
 DatasetSetting: TypeAlias = "str | os.PathLike[str] | DatasetRef | Mapping[str, Any]"
 
 SETTINGS = tuple(field.name for field in fields(DatasetRef) if field.name != "name")
 """The settings of a dataset."""
 
-_CREDENTIALS = (
-    "they belong in the configuration of Spark, in the connection of the results, or in the "
-    "environment of the driver"
-)
-
 
 _NO_TEXT = (bool, int, float, bytes, list, tuple, set, dict)
-
-
-_S3 = re.compile(r"s3[an]?://", re.IGNORECASE)
-_OF_CATALOG = re.compile(r"`|^`?spark_catalog`?\.(`?default`?\.)?|^`?default`?\.", re.IGNORECASE)
-"""The optional parts of the name of a table: default catalog, default schema, quotes."""
-_ONE_SLASH = re.compile(r"(s3[an]?|gs|az|adl|abfss?|wasbs?):/(?!/)")
-_CONNECTION_ID = re.compile(r"[\w.#/-]{1,200}")
 _FORMAT_OF_SUFFIX = {name: name for name in FORMATS} | dict.fromkeys(("jsonl", "ndjson"), "json")
 
 
@@ -223,226 +112,9 @@ def format_of(path: str) -> str | None:
     return None
 
 
-def check_ref(ref: DatasetRef) -> None:
-    """Checks a dataset as far as possible before anything is read.
-
-    :raises RequestError: its settings contradict each other, or one of them is invalid.
-    """
-    objection = _objection(ref)
-    if objection is not None:
-        raise RequestError(f"dataset '{ref.name}'{objection}")
-    wrong = wrong_option(ref)
-    if wrong is not None:
-        raise RequestError(f"dataset '{ref.name}' {wrong.problem}", wrong.hint)
-
-
-def check_locations(request: GateRequest) -> None:
-    """Rejects credentials in the locations to which a gate writes.
-
-    :raises RequestError: there are some.
-    """
-    places = [("the results", request.results_root)]
-    places += [(f"the quarantine of dataset '{name}'", path) for name, path in request.quarantine]
-    places += [(f"the promotion of dataset '{name}'", path) for name, path in request.promote_to]
-    for purpose, place in places:
-        if holds_credentials(place):
-            message = f"the location of {purpose} contains credentials: {redact_urls(place)}"
-            raise RequestError(message, _CREDENTIALS)
-        if (meant := two_slashes(place)) is not None:
-            raise RequestError(f"the location of {purpose} is {place}", f"write {meant}")
-
-
-def _objection(ref: DatasetRef) -> str | None:
-    for key in ("path", "table", "lineage_name"):
-        place = getattr(ref, key)
-        if place is not None and holds_credentials(place):
-            return f" has credentials in its {key}, {redact_urls(place)}: {_CREDENTIALS}"
-    if ref.path is not None and (meant := two_slashes(ref.path)) is not None:
-        return f" has path={ref.path!r}: write {meant}"
-    for name, value in ref.options:
-        if is_secret_setting(name) or may_be_secret(value):
-            return f" has a secret in its option {name}: {_CREDENTIALS}"
-    if (ref.path, ref.table, ref.query).count(None) != 2:
-        return ": give it exactly one of path, table and query"
-    if ref.conn_id is not None or ref.format == JDBC:
-        if (objection := _objection_to_database(ref)) is not None:
-            return objection
-    elif ref.path is not None and ref.format not in FORMATS:
-        return f" has format={ref.format!r}: write one of {', '.join(FORMATS)}"
-    has_versions = ref.format != JDBC and (
-        ref.table is not None or (ref.path is not None and ref.format == "delta")
-    )
-    travels = [key for key in ("version", "timestamp") if getattr(ref, key) is not None]
-    if travels and not has_versions:
-        return f" has a {travels[0]}: only Delta tables have versions"
-    if len(travels) > 1:
-        return ": give it either a version or a timestamp"
-    if ref.schema is not None and (ref.path is None or ref.format in ("delta", "iceberg")):
-        return " has a schema: only files can have one"
-    for key in ("date_format", "time_zone"):
-        if getattr(ref, key) is not None and ref.date_column is None:
-            return f" has a {key} but no date_column: give it both, or neither"
-    if ref.date_format is not None and ref.time_zone is not None:
-        return ": date_format is for strings, time_zone for timestamps; give it only one of them"
-    return _objection_to_values(ref)
-
-
-def _objection_to_database(ref: DatasetRef) -> str | None:
-    if ref.conn_id is None:
-        return (
-            ' has format="jdbc" and no conn_id: give it the id of a connection, which holds the '
-            "credentials"
-        )
-    if ref.format != JDBC:
-        return f' has a conn_id and format={ref.format!r}: a table of a database has format="jdbc"'
-    if not _CONNECTION_ID.fullmatch(ref.conn_id):
-        return " has a conn_id that is not the id of a connection: credentials belong into one"
-    if ref.table is None:
-        return " has a conn_id and no table: write table=SCHEMA.TABLE, the name in the database"
-    return None
-
-
-def two_slashes(place: str) -> str | None:
-    """The correction of an object store URI with one slash, which is a local folder."""
-    if _ONE_SLASH.match(place) is None:
-        return None
-    scheme, _, rest = place.partition(":/")
-    return f"{scheme}://{rest}"
-
-
-def _objection_to_values(ref: DatasetRef) -> str | None:
-    if ref.version is not None and ref.version < 0:
-        return f" has version={ref.version}: Delta versions start at 0"
-    if ref.timestamp is not None:
-        try:
-            timestamp_of(ref.timestamp)
-        except ValueError:
-            return f" has timestamp={ref.timestamp!r}: write 2024-03-02T06:00:00+00:00"
-    if ref.date_format is not None:
-        try:
-            date_text(ref.date_format, date.min)
-        except DatePatternError as error:
-            return f" has date_format={ref.date_format!r}: {error}, as yyyyMMdd or dd.MM.yyyy do"
-    if ref.time_zone is not None:
-        try:
-            ZoneInfo(ref.time_zone)
-        except (ValueError, OSError, ZoneInfoNotFoundError):
-            return f" has time_zone={ref.time_zone!r}: write a name such as Europe/Zurich"
-    return None
-
-
-def timestamp_of(text: str) -> datetime:
-    """The timestamp that an ISO string denotes, in UTC without a zone.
-
-    :raises ValueError: it is not one.
-    """
-    timestamp = iso_timestamp(text.strip())
-    return timestamp if timestamp.tzinfo else timestamp.replace(tzinfo=timezone.utc)
-
-
 def settings_of(ref: DatasetRef) -> dict[str, Any]:
     """The settings of a reference, without its name."""
     return {key: value for key, value in asdict(ref).items() if key in SETTINGS}
-
-
-def check_quarantine(request: GateRequest) -> None:
-    """Rejects a quarantine below the results, where unmasked rows must not be, in a dataset, or
-    in the quarantine of another one, whose rows it would replace.
-
-    :raises RequestError: the request has such a quarantine.
-    """
-    if not request.quarantine:
-        return
-    taken = {"the results": request.results_root}
-    taken |= {f"dataset '{ref.name}'": ref.path for ref in request.datasets if ref.path}
-    for name, path in request.quarantine:
-        for owner, root in taken.items():
-            if _place(path).startswith(_place(root)):
-                raise RequestError(
-                    f"the quarantine of dataset '{name}' is inside the location of {owner}: {path}",
-                    "give it a separate path",
-                )
-        taken[f"the quarantine of dataset '{name}'"] = path
-
-
-def check_promotion(request: GateRequest, dates: Collection[date] = ()) -> None:
-    """Rejects a promotion of a dataset without versions, one into a location that is in use, and
-    one of a dataset without dates for several dates.
-
-    :raises RequestError: the request has such a promotion.
-    """
-    if request.promote_slice and not request.promote_to:
-        message = "promote_slice requires promote_to"
-        raise RequestError(message, "set promote_to as well, or remove promote_slice")
-    if request.promote_valid is not None:
-        places = dict(request.quarantine)
-        without = [name for name, _ in request.promote_to if name not in places]
-        if without or not request.promote_to:
-            lacking = f"quarantine for dataset '{without[0]}'" if without else "promote_to"
-            raise RequestError(
-                f"promote_valid requires promote_to and quarantine, and there is no {lacking}",
-                f"set {lacking.split(maxsplit=1)[0]} as well, or remove promote_valid",
-            )
-    if not request.promote_to:
-        return
-    refs = {ref.name: ref for ref in request.datasets}
-    taken = {"the results": request.results_root}
-    taken |= {
-        f"dataset '{ref.name}'": ref.location
-        for ref in request.datasets
-        if not ref.query and ref.format != JDBC
-    }
-    taken |= {f"the quarantine of dataset '{name}'": path for name, path in request.quarantine}
-    for name, target in request.promote_to:
-        if len(set(dates)) > 1 and refs[name].date_column is None:
-            raise RequestError(
-                f"dataset '{name}' has no date_column, so each date from {min(dates)} to "
-                f"{max(dates)} would replace the same rows of {target}",
-                "give it a date_column, or promote it in a gate of one date",
-            )
-        if refs[name].query is not None or refs[name].format == JDBC:
-            noun = "a query" if refs[name].query is not None else "a table of a database"
-            message = f"dataset '{name}' is {noun} and cannot be promoted"
-            raise RequestError(message, "promote a dataset at a path or a table of the catalog")
-        for owner, place in taken.items():
-            if _overlap(place, target):
-                message = f"dataset '{name}' would be promoted to the location of {owner}: {target}"
-                raise RequestError(message, "give it a separate location")
-        taken[f"the promotion of dataset '{name}'"] = target
-
-
-def is_table(place: str) -> bool:
-    """True for the name of a table, false for a path."""
-    return "/" not in place
-
-
-def _overlap(place: str, other_place: str) -> bool:
-    """True if two locations are the same, or one lies within the other."""
-    if is_table(place) or is_table(other_place):
-        return is_same_place(place, other_place)
-    return paths_overlap(place, other_place)
-
-
-def is_same_place(place: str, other_place: str) -> bool:
-    """True if two paths, URIs or names of tables are the same, however they are written."""
-    if is_table(place) or is_table(other_place):
-        first, second = (_OF_CATALOG.sub("", name).casefold() for name in (place, other_place))
-        return first == second
-    return _place(place) == _place(other_place)
-
-
-def paths_overlap(path: str, other_path: str) -> bool:
-    """True if two paths or URIs are the same however they are written, or one is in the other."""
-    first, second = _place(path), _place(other_path)
-    return first.startswith(second) or second.startswith(first)
-
-
-def _place(path: str) -> str:
-    """A path or URI with a trailing slash, so that it is a prefix of everything within it."""
-    path = _S3.sub("s3://", local_path(path))
-    if "://" not in path:
-        path = os.path.realpath(os.path.expanduser(path))
-    return path.rstrip("/") + "/"
 
 
 def options_of(name: str, given: Any) -> tuple[tuple[str, str], ...]:

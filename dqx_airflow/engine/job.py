@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import SparkSession
 
 from dqx_airflow import values
-from dqx_airflow.datasets.settings import check_locations, check_promotion, check_quarantine
+from dqx_airflow.datasets.write_locations import check_locations, check_promotion, check_quarantine
 from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.engine.job_parts import JobPart, parts_of, with_labels, with_watched_columns
 from dqx_airflow.engine.proof.engine_key import known_engine

@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 
 from dqx_airflow import values
 from dqx_airflow.datasets import settings as of_datasets
+from dqx_airflow.datasets.locations import two_slashes
+from dqx_airflow.datasets.write_locations import check_locations, check_promotion, check_quarantine
 from dqx_airflow.errors import RequestError
 from dqx_airflow.operators import gate_request
 from dqx_airflow.operators.data_date import given_date
@@ -71,11 +73,7 @@ def location_mistakes(gate: Any, refs: Sequence[DatasetRef]) -> list[str]:
     """
     mistakes: list[str] = []
     request = _request_of_locations(gate, refs, mistakes)
-    for check in (
-        of_datasets.check_locations,
-        of_datasets.check_quarantine,
-        of_datasets.check_promotion,
-    ):
+    for check in (check_locations, check_quarantine, check_promotion):
         mistakes += mistakes_of(partial(check, request))
     return mistakes
 
@@ -157,7 +155,7 @@ def _unknown(name: str) -> DatasetRef:
 def _examine_template(name: str, given: Any) -> ExaminedDataset:
     if not isinstance(given, str) or "/" not in given:
         return ExaminedDataset(_unknown(name))
-    meant = of_datasets.two_slashes(given)
+    meant = two_slashes(given)
     if meant is not None:
         mistake = f"dataset '{name}' has path={given!r}: write {meant}"
         return ExaminedDataset(_unknown(name), (mistake,))

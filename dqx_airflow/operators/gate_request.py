@@ -24,6 +24,7 @@ from dqx_airflow.datasets.databases import (
     with_lineage_names,
 )
 from dqx_airflow.datasets.settings import DatasetSetting, settings_of
+from dqx_airflow.datasets.write_locations import check_locations, check_promotion, check_quarantine
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import RequestError
 from dqx_airflow.operators.exceptions import GateMisconfigured, as_misconfigured
@@ -87,9 +88,9 @@ def build_request(
             f"the date of dataset '{dated[0]}' is ambiguous: {chosen.objection}"
         )
     try:
-        of_datasets.check_locations(request)
-        of_datasets.check_quarantine(request)
-        of_datasets.check_promotion(request, [key.date for key in request.run_keys])
+        check_locations(request)
+        check_quarantine(request)
+        check_promotion(request, [key.date for key in request.run_keys])
         of_request.require_whole_run(
             request.selection, request.promote_to, promote_partial=request.promote_partial
         )

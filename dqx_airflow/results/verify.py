@@ -19,7 +19,7 @@ from deltalake.exceptions import DeltaError
 
 from dqx_airflow.datasets import delta_log
 from dqx_airflow.datasets.delta_log import log_files
-from dqx_airflow.datasets.settings import is_same_place, is_table
+from dqx_airflow.datasets.locations import is_same_place, is_table
 from dqx_airflow.diagnostics.renderers import printable
 from dqx_airflow.errors import RequestError, first_line
 from dqx_airflow.results import schema

@@ -6,7 +6,7 @@ from datetime import date
 
 import pytest
 
-from dqx_airflow.datasets.settings import DatePatternError, date_text
+from dqx_airflow.datasets.date_pattern import DatePatternError, date_text
 
 DAY = date(2024, 3, 2)
 

@@ -10,7 +10,8 @@ import pytest
 
 from dqx_airflow.contracts.registry import registry_at
 from dqx_airflow.datasets.dqx_toml import read_settings
-from dqx_airflow.datasets.settings import dataset_ref, paths_overlap
+from dqx_airflow.datasets.locations import paths_overlap
+from dqx_airflow.datasets.settings import dataset_ref
 from dqx_airflow.engine.sources.listing import absolute
 from dqx_airflow.lineage.coverage import Flow
 from dqx_airflow.lineage.names import name_of_path, trimmed_location

@@ -11,14 +11,9 @@ from dqx_airflow import values
 from dqx_airflow.contracts import model as elements
 from dqx_airflow.contracts.field_types import spark_schema
 from dqx_airflow.datasets.databases import DATABASES
+from dqx_airflow.datasets.locations import S3A_ENDPOINT, spark_location
 from dqx_airflow.datasets.reader_options import beside
-from dqx_airflow.datasets.settings import (
-    S3A_ENDPOINT,
-    dataset_ref,
-    format_of,
-    settings_of,
-    spark_location,
-)
+from dqx_airflow.datasets.settings import dataset_ref, format_of, settings_of
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import RequestError
 

@@ -24,7 +24,7 @@ from deltalake import CommitProperties, DeltaTable, Field, Transaction
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dqx_airflow.datasets.settings import is_table
+from dqx_airflow.datasets.locations import is_table
 from dqx_airflow.diagnostics.verdicts import finding
 from dqx_airflow.engine.measure import measure_alone
 from dqx_airflow.engine.outputs import promotion

@@ -35,7 +35,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from dqx_airflow.datasets.settings import is_table
+from dqx_airflow.datasets.locations import is_table
 from dqx_airflow.engine.outputs.promoted_slices import Promoter, Slice, claim
 from dqx_airflow.engine.outputs.promotion_target import (
     NOTES,

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from dqx_airflow.datasets.delta_log import require_whole_commits, transactions
-from dqx_airflow.datasets.settings import is_table
+from dqx_airflow.datasets.locations import is_table
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.engine.outputs import promoted_slices
 from dqx_airflow.engine.outputs.promoted_slices import Region

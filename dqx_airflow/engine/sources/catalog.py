@@ -15,7 +15,7 @@ from pyspark.sql import DataFrameReader, SparkSession
 
 from dqx_airflow.datasets.delta_log import require_whole_commits
 from dqx_airflow.datasets.reader_options import given_options, of_delta_table
-from dqx_airflow.datasets.settings import timestamp_of
+from dqx_airflow.datasets.settings_check import timestamp_of
 from dqx_airflow.dql.checks import read_only_sql
 from dqx_airflow.engine.session.spark_session import TIME_ZONE, is_in_utc
 from dqx_airflow.engine.sources import iceberg, listing

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from pyspark.sql.types import StructType
 
-from dqx_airflow.datasets.settings import ISO, date_text
+from dqx_airflow.datasets.date_pattern import ISO, date_text
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.types import Family, family_of, find_column_paths

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from dqx_airflow.datasets.delta_log import require_whole_commits
-from dqx_airflow.datasets.settings import timestamp_of
+from dqx_airflow.datasets.settings_check import timestamp_of
 from dqx_airflow.engine.session.sail import INSTEAD, sail_version
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.session.spark_session import TIME_ZONE, is_in_utc

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from dqx_airflow.datasets.settings import check_ref
+from dqx_airflow.datasets.settings_check import check_ref
 from dqx_airflow.dql.checks import read_only_sql
 from dqx_airflow.engine.session import sail
 from dqx_airflow.engine.session.spark_errors import spark_failures
