@@ -35,7 +35,7 @@ from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.engine.sources.open import _of_sail, open_dataset
 from dqx_airflow.errors import DatasetError, RequestError, SparkError
 from dqx_airflow.metrics.metric import Aggregate
-from dqx_airflow.metrics.patterns.bounds import without_java
+from dqx_airflow.metrics.patterns.portable import without_java
 from dqx_airflow.metrics.patterns.syntax import PatternError
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.in_memory.measure import measure as measure_in_memory

@@ -24,7 +24,7 @@ from dqx_airflow.datasets.spark_address import Connection, connection_of
 from dqx_airflow.engine.session.engines import reported_version
 from dqx_airflow.engine.session.spark_versions import context_of, is_version_of_spark
 from dqx_airflow.errors import RequestError, SparkError
-from dqx_airflow.metrics.patterns.bounds import without_java
+from dqx_airflow.metrics.patterns.portable import without_java
 from dqx_airflow.metrics.patterns.syntax import PatternError
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.types import decimal_size
