@@ -1,7 +1,4 @@
-"""The warm-up of a JVM only loads classes, and its list matches the pinned Spark.
-
-With DQX_REWRITE_GOLDEN=1 the nightly test writes the list anew.
-"""
+"""The warm-up of a JVM only loads classes, and its list matches the pinned Spark."""
 
 from __future__ import annotations
 
@@ -12,27 +9,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from gate_classes import loaded_classes
 
-from dqx_airflow.cli.package import typical_request
-from dqx_airflow.engine.session import launch
 from dqx_airflow.engine.session.launch import PORT, SECRET, class_names, starter_of, warm_up
-from dqx_airflow.values.json_form import to_arguments
-from tests.markdown_cases import REWRITE
 from tests.processes import environment, free_port, output_of
 from tests.quick_jvm import QUICK_JVM
 
-LIST = Path(launch.__file__).with_name("gate_classes.txt")
 LOADED = re.compile(r"\[class,load *\] (\S+) source: \S+\.jar\b")
 INITIALIZED = re.compile(r"\[class,init *\] \d+ Initializing '(\S+)'")
-MADE_AT_RUN_TIME = re.compile(r"0x|\$\$Lambda")
 # The first class that the JVM needs when Python has come up and calls it.
 PYTHON_IS_UP = "py4j.ClientServerConnection"
 
-COLD = """
-import sys
-from dqx_airflow.engine.job import main
-sys.exit(main(sys.argv[1:]))
-"""
 A_FEW = """
 import os
 from dqx_airflow.engine.session.launch import starter_of, warm_up
@@ -138,14 +125,8 @@ def classes_in_jars() -> Iterator[str]:
 @pytest.mark.nightly
 @pytest.mark.spark
 def test_the_list_is_what_a_gate_loads(tmp_path: Path) -> None:
-    # To verify a class, which the quick options leave out, a JVM loads others.
-    log = submit(tmp_path, COLD, *to_arguments(typical_request(tmp_path)), options="")
-    loaded = LOADED.findall(log)
-    needed = loaded[loaded.index(PYTHON_IS_UP) + 1 :]
-    needed = [name for name in dict.fromkeys(needed) if not MADE_AT_RUN_TIME.search(name)]
-    if REWRITE:
-        LIST.write_text("\n".join(needed) + "\n", encoding="utf-8")
+    needed = {*loaded_classes(tmp_path)}
     listed = {*class_names().splitlines()}
-    both = len(listed & {*needed})
+    both = len(listed & needed)
     assert both > 0.95 * len(needed)
     assert both > 0.95 * len(listed)
