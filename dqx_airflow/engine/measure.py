@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date
+from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
@@ -68,35 +69,66 @@ def measure_together(
     engine = engine or known_engine(spark)
     objection = objection_to_sql(spark, ansi=plans[0].ansi)
     opened, unreadable = _open_all(spark, refs, objection)
-    found = Scanned()
-    if objection is not None:
-        requests = (request for plan in plans for request in plan.requests)
-        written = (request for request in requests if request.definition.is_sql)
-        found.failures.update(dict.fromkeys(written, objection))
-    if engine.doubts:
-        seen = measured_as(opened)
-        for request in dict.fromkeys(request for plan in plans for request in plan.requests):
-            if (doubt := objection_to_engine(request, seen, engine)) is not None:
-                found.failures[request] = doubt
-    by_scope: dict[tuple[date, frozenset[str]], list[Plan]] = {}
-    for plan in plans:
-        by_scope.setdefault((plan.date, frozenset(plan.reads)), []).append(plan)
+    found = _refused(plans, opened, objection, engine)
     date_columns = {name: dataset.ref.date_column for name, dataset in opened.items()}
     shared = shared_requests(plans, date_columns)
-    if wanted := [request for request in shared if request not in found]:
+    wanted = [request for request in shared if request not in found]
+    if wanted:
         dates = [plan.date for plan in plans]
         found.add(_measure_shared(spark, opened, wanted, dates, cache))
-    measured: dict[tuple[date, frozenset[str]], Scanned] = {}
-    for scope, plans_of_scope in by_scope.items():
+    measured: dict[_Scope, Scanned] = {}
+    for scope, plans_of_scope in _by_scope(plans).items():
         whole = joined(plans_of_scope)
-        names = scope[1] or {ref.name for ref in refs}
+        names = scope.reads or {ref.name for ref in refs}
         datasets = {name: dataset for name, dataset in opened.items() if name in names}
         known = found.of(whole.requests)
         measured[scope] = measure_alone(spark, datasets, unreadable, whole, known, cache)
     for dataset in opened.values():
         _distrust_changed(dataset, measured.values())
-    scanned = (measured[plan.date, frozenset(plan.reads)].of(plan.requests) for plan in plans)
-    return opened, tuple(scanned)
+    return opened, tuple(measured[_Scope.of(plan)].of(plan.requests) for plan in plans)
+
+
+class _Scope(NamedTuple):
+    """The date and the datasets of plans that are measured together."""
+
+    date: date
+    reads: frozenset[str]
+
+    @classmethod
+    def of(cls, plan: Plan) -> _Scope:
+        return cls(plan.date, frozenset(plan.reads))
+
+
+def _by_scope(plans: Iterable[Plan]) -> dict[_Scope, list[Plan]]:
+    by_scope: dict[_Scope, list[Plan]] = {}
+    for plan in plans:
+        by_scope.setdefault(_Scope.of(plan), []).append(plan)
+    return by_scope
+
+
+def _refused(
+    plans: Sequence[Plan],
+    opened: Mapping[str, OpenDataset],
+    objection: str | None,
+    engine: KnownEngine,
+) -> Scanned:
+    """The requests that are not measured on this engine, with the reasons.
+
+    :param objection: the reason for not evaluating SQL that a user wrote; None if it is evaluated.
+    """
+    refused = Scanned()
+    requests = dict.fromkeys(request for plan in plans for request in plan.requests)
+    if objection is not None:
+        for request in requests:
+            if request.definition.is_sql:
+                refused.failures[request] = objection
+    if engine.doubts:
+        seen = measured_as(opened)
+        for request in requests:
+            doubt = objection_to_engine(request, seen, engine)
+            if doubt is not None:
+                refused.failures[request] = doubt
+    return refused
 
 
 def _measure_shared(

@@ -8,7 +8,7 @@ earlier run found in the same files. Requests by groups have passes for each gro
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from fractions import Fraction
@@ -70,34 +70,58 @@ def scan(
     scanned = Scanned()
     drift = _drift(spark, dataset, requests, references)
     schema = replace(dataset.schema, unread=drift.unread)
+    lookups, impossible = _lookups(requests, schema, references)
+    _answer_without_rows(dataset, requests, drift, scanned)
+    computable = _computable(dataset, requests, schema, impossible, scanned)
+    types = RowTypes(schema.type_of)
+    grouped: list[Needed] = []
+    for needed in collect(dataset.ref, computable, types):
+        if needed.grouping is None:
+            rows = DatasetRows(spark, dataset, lookups, references, types, tuple(needed.parts))
+            _scan_rows(rows, needed, cache, scanned)
+        else:
+            grouped.append(needed)
+    if grouped:
+        rows = DatasetRows(spark, dataset, lookups, references, types, tuple(computable))
+        scanned.add(scan_groups(rows, grouped, cache))
+    return scanned
+
+
+def _answer_without_rows(
+    dataset: OpenDataset, requests: Iterable[MetricRequest], drift: SchemaDrift, scanned: Scanned
+) -> None:
+    """Answers the requests about the columns of the dataset, and about its transaction log."""
     schema_on_date = drift.in_schema(dataset.schema)
-    usable, unusable = _lookups(requests, schema, references)
-    computable = []
     for request in requests:
         if request.definition.scan is Scan.SCHEMA:
             _answer_from_columns(request, schema_on_date, dataset.schema, drift, scanned)
         elif request.definition.scan is Scan.LOG:
             _answer_from_log(request, dataset, scanned)
-        elif request.definition.scan is Scan.FLAT:
-            reason = schema_check.objection_to(request, schema, unusable)
-            if reason is not None:
-                scanned.failures[request] = reason
-            elif request.definition.is_of_texts and dataset.texts is None:
-                scanned.values[request] = request.definition.empty
-            else:
-                computable.append(request)
-    types = RowTypes(schema.type_of)
-    grouped: list[Needed] = []
-    for needed in collect(dataset.ref, computable, types):
-        if needed.grouping is None:
-            rows = DatasetRows(spark, dataset, usable, references, types, tuple(needed.parts))
-            _scan_rows(rows, needed, cache, scanned)
+
+
+def _computable(
+    dataset: OpenDataset,
+    requests: Iterable[MetricRequest],
+    schema: Schema,
+    impossible: Mapping[Lookup, str],
+    scanned: Scanned,
+) -> list[MetricRequest]:
+    """The requests whose values are computed from rows; answers the others.
+
+    :param impossible: the reasons for lookups that are not possible.
+    """
+    computable = []
+    for request in requests:
+        if request.definition.scan is not Scan.FLAT:
+            continue
+        reason = schema_check.objection_to(request, schema, impossible)
+        if reason is not None:
+            scanned.failures[request] = reason
+        elif request.definition.is_of_texts and dataset.texts is None:
+            scanned.values[request] = request.definition.empty
         else:
-            grouped.append(needed)
-    if grouped:
-        rows = DatasetRows(spark, dataset, usable, references, types, tuple(computable))
-        scanned.add(scan_groups(rows, grouped, cache))
-    return scanned
+            computable.append(request)
+    return computable
 
 
 def _lookups(
@@ -120,8 +144,10 @@ def _lookups(
 def _scan_rows(
     rows: DatasetRows, needed: Needed, cache: StateCache | None, scanned: Scanned
 ) -> None:
-    """Adds the values of requests without a grouping."""
-    dataset, results = rows.dataset, AggregateResults()
+    """Splits the aggregates of requests without a grouping into passes, runs the passes, and
+    answers the requests."""
+    dataset = rows.dataset
+    results = AggregateResults()
     partial_states: dict[AggregateRequest, PartialState] = {}
     answer_from_log(dataset, needed.aggregate_requests, results)
     if cache is not None:
@@ -130,16 +156,23 @@ def _scan_rows(
     missing = [request for request in needed.aggregate_requests if request not in results]
     if missing:
         _read_added_files(rows, needed, missing, partial_states, results)
-        passes = plan_passes(needed, dataset, results, rows.types.of_column, limits_of(rows.spark))
-        _run([one for one in passes if not one.is_late], rows, needed, results)
-        late = [one for one in passes if one.is_late]
-        if late:
-            of_column, limits = rows.types.of_column, limits_of(rows.spark)
-            late = plan_late_passes(needed, late, dataset, results, of_column, limits)
-            _run(late, rows, needed, results)
+        _run_passes(rows, needed, results)
         if cache is not None:
             cache.keep(dataset, rows.references, missing, results)
     answer(needed, results, scanned)
+
+
+def _run_passes(rows: DatasetRows, needed: Needed, results: AggregateResults) -> None:
+    """Plans the passes for the aggregates without a result, and runs them: first those on which
+    the late ones depend."""
+    of_column = rows.types.of_column
+    limits = limits_of(rows.spark)
+    passes = plan_passes(needed, rows.dataset, results, of_column, limits)
+    _run([one for one in passes if not one.is_late], rows, needed, results)
+    late = [one for one in passes if one.is_late]
+    if late:
+        late = plan_late_passes(needed, late, rows.dataset, results, of_column, limits)
+        _run(late, rows, needed, results)
 
 
 def _read_added_files(

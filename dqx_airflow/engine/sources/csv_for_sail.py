@@ -39,46 +39,76 @@ _CAST_OTHERWISE = {
 def read_strings(
     ref: DatasetRef, location: str, files: Sequence[DataFile], types: Mapping[str, str], line: str
 ) -> pa.Table:
-    """The strings of CSV files with declared columns that this process reads, to send them to an
-    engine that would read them unlike Spark; and in the column `line` the lines with too few or too
-    many values. Only files that all readers of CSV take alike, with strings that both cast alike.
+    """The strings of CSV files with declared columns, which this process reads and sends to Sail;
+    and in the column `line` the lines with too few or too many values.
 
-    :param types: those of the declared columns.
-    :raises DatasetError: they may be read or cast otherwise, or are too large to be sent.
+    Only files that all readers of CSV take alike, with strings that Sail and Spark cast alike.
+
+    :param types: the types of the declared columns.
+    :raises DatasetError: the files may be read or cast otherwise, or are too large to be sent.
     """
-
-    def refused(other: str) -> DatasetError:
-        message = f"dataset '{ref.name}': Sail may read {other} differently from Spark"
-        return DatasetError(message, f"write the data as Parquet, or {INSTEAD}")
+    folders = listing.partition_names(files)
+    if folders:
+        raise _refused(ref, f"the values of {folders[0]} in the names of folders")
+    if sum(file.size for file in files) > MOST_SENT_BYTES:
+        raise _refused(ref, f"more than {MOST_SENT_BYTES // 1_000_000} MB of CSV")
 
     def read(system: FileSystem, file: DataFile) -> pa.Table:
         with system.open_input_stream(file.path) as stream:  # which decompresses by the file name
             text = str(stream.read(), "utf-8", "replace")
-        lines = [one for one in text.replace("\r\n", "\n").split("\n") if one]
-        is_plain = max(map(len, lines), default=0) < csv.field_size_limit()
-        is_plain &= text.count('"') == 2 * len(_QUOTED.findall(text))
-        if not is_plain or _READ_OTHERWISE.search(text):
-            raise refused(f"escapes, quotes, spaces, or control characters in {file.path}")
-        names, *rows = [*csv.reader(lines)] or [[]]
+        if not _is_plain(text):
+            other = f"escapes, quotes, spaces, or control characters in {file.path}"
+            raise _refused(ref, other)
+        lines = _lines_of(text)
+        names = next(csv.reader(lines[:1]), [])
         require_declared(ref, names, types, file.path)
         if not all(names) or len({name.casefold() for name in names}) < len(names):
-            raise refused(f"the header of {file.path}")
-        width, found = len(names), []
-        for row, one in zip(rows, lines[1:], strict=True):
-            cells = [cell or None for cell in [*row, *[""] * width][:width]]
-            found.append([*cells, None if len(row) == width else one])
-        schema = pa.schema([(name, pa.string()) for name in (*names, line)])
-        columns = map(pa.array, zip(*found, strict=True))
-        return pa.table([*columns], schema=schema) if found else schema.empty_table()
+            raise _refused(ref, f"the header of {file.path}")
+        return _table(names, lines[1:], line)
 
-    if folders := listing.partition_names(files):
-        raise refused(f"the values of {folders[0]} in the names of folders")
-    if sum(file.size for file in files) > MOST_SENT_BYTES:
-        raise refused(f"more than {MOST_SENT_BYTES // 1_000_000} MB of CSV")
     table = pa.concat_tables(read_each(location, files, read), promote_options="default")
     for name, kind in types.items():
         others = _CAST_OTHERWISE.get(kind.split("(")[0])
         column = spelled_like(name, table.schema.names)
-        if others and column and pc.any(pc.match_substring_regex(table[column], others)).as_py():
-            raise refused(f"the form of some {kind} values of column '{column}'")
+        if others is None or column is None:
+            continue
+        if pc.any(pc.match_substring_regex(table[column], others)).as_py():
+            raise _refused(ref, f"the form of some {kind} values of column '{column}'")
     return table
+
+
+def _refused(ref: DatasetRef, other: str) -> DatasetError:
+    message = f"dataset '{ref.name}': Sail may read {other} differently from Spark"
+    return DatasetError(message, f"write the data as Parquet, or {INSTEAD}")
+
+
+def _lines_of(text: str) -> list[str]:
+    """The lines that are not empty."""
+    return [line for line in text.replace("\r\n", "\n").split("\n") if line]
+
+
+def _is_plain(text: str) -> bool:
+    """True for CSV that all readers take alike: its values have no line breaks and no escapes."""
+    if max(map(len, _lines_of(text)), default=0) >= csv.field_size_limit():
+        return False
+    if text.count('"') != 2 * len(_QUOTED.findall(text)):
+        return False
+    return _READ_OTHERWISE.search(text) is None
+
+
+def _table(names: Sequence[str], lines: Sequence[str], line: str) -> pa.Table:
+    """The values of the lines of a file, and whole lines with too few or too many values.
+
+    :param line: the column of these lines.
+    """
+    schema = pa.schema([(name, pa.string()) for name in (*names, line)])
+    rows: list[list[str | None]] = []
+    for text, values in zip(lines, csv.reader(lines), strict=True):
+        cells: list[str | None] = [value or None for value in values[: len(names)]]
+        missing = [None] * (len(names) - len(cells))
+        misfit = None if len(values) == len(names) else text
+        rows.append([*cells, *missing, misfit])
+    if not rows:
+        return schema.empty_table()
+    columns = [pa.array(column) for column in zip(*rows, strict=True)]
+    return pa.table(columns, schema=schema)
