@@ -34,7 +34,9 @@ def date_text(pattern: str, on: date) -> str:
 
     :raises DatePatternError: the pattern does not identify a day, or has unsupported letters.
     """
-    text, position, units = [], 0, set()
+    text = []
+    position = 0
+    units = set()
     while position < len(pattern):
         part = _PART.match(pattern, position)
         if part is None:

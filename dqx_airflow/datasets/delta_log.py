@@ -35,7 +35,8 @@ _SHORTEST = len('{"txn":{}}')
 _FILES_ADDED = ("num_added_files", "num_target_files_added", "numAddedFiles", "numTargetFilesAdded")
 _ROWS_WRITTEN = ("num_added_rows", "numOutputRows")
 _THREADS = 16
-_READ_AT_ONCE, _MOST_COMMITS = 32, 320
+_READ_AT_ONCE = 32
+_MOST_COMMITS = 320
 _MOST_REMEMBERED = 10_000
 _whole: set[tuple[str, str, int, int]] = set()
 """Commits found complete in this process, which never change."""
@@ -183,8 +184,10 @@ class Commit:
         noted = str(info.get("userMetadata"))
         if '"dqx_run_id"' in noted:  # how Spark's Delta source records it
             info |= json.loads(noted)
-        adds, removes = actions.get("add", []), actions.get("remove", [])
-        metadata, protocol = actions.get("metaData"), actions.get("protocol")
+        adds = actions.get("add", [])
+        removes = actions.get("remove", [])
+        metadata = actions.get("metaData")
+        protocol = actions.get("protocol")
         return cls(
             version,
             info,
@@ -204,7 +207,8 @@ def commits_behind(root: str, version: int, files: Collection[str]) -> Iterator[
     :raises OSError: the log cannot be read.
     :raises ValueError: a commit cannot be read.
     """
-    log, missing = log_files(root, version), set(files)
+    log = log_files(root, version)
+    missing = set(files)
     numbers = sorted(log.commits, reverse=True)[:_MOST_COMMITS]
     for start in range(0, len(numbers), _READ_AT_ONCE):
         if start > 0 and not missing:

@@ -297,8 +297,11 @@ _PLACE_OF_ERROR = re.compile(r"^(.*) \(at (?:line (\d+), column (\d+)|end of doc
 def find_settings(folder: Path) -> Path | None:
     """The nearest `dqx.toml`, in a folder or above it."""
     home = folder.absolute()
-    files = (folder / FILE_NAME for folder in (home, *home.parents))
-    return next(filter(Path.is_file, files), None)
+    for place in (home, *home.parents):
+        file = place / FILE_NAME
+        if file.is_file():
+            return file
+    return None
 
 
 _LARGEST_FILE = 1_000_000
@@ -329,7 +332,9 @@ def read_settings(path: Path, name: str | None = None) -> Settings:
     reader.keys((), document, _TABLES)
     connection, conf = reader.connection()
     archive = reader.archive(path.absolute().parent)
-    defaults, options, datasets = reader.defaults(), reader.options(), reader.datasets()
+    defaults = reader.defaults()
+    options = reader.options()
+    datasets = reader.datasets()
     variables = tuple(reader.variables())
     found = sorted(reader.problems, key=lambda problem: (problem.span.line, problem.span.column))
     return Settings(
@@ -378,7 +383,8 @@ class _SettingsReader:
             label = did_you_mean(key, known) or ""
             hint = None
             if _SECRET.search(key):
-                label, hint = "", "do not put secrets here: set them in the environment"
+                label = ""
+                hint = "do not put secrets here: set them in the environment"
             message = f"unknown key '{key}'{where}"
             self.problems.append(Diagnostic(message, span, label=label, help=hint))
 
@@ -447,7 +453,8 @@ class _SettingsReader:
             return table["url"], "url"
         if not address_keys:
             return None
-        kind, host = table.get("type"), table.get("host")
+        kind = table.get("type")
+        host = table.get("host")
         if kind == "local":
             return LOCAL.address, "type"
         if kind not in _SCHEMES:

@@ -39,7 +39,8 @@ def spark_location(location: str, *, has_endpoint: bool = False) -> str:
     parts = _SCHEME.fullmatch(location)
     if parts is None:
         return location
-    scheme, rest = parts["scheme"].lower(), parts["rest"]
+    scheme = parts["scheme"].lower()
+    rest = parts["rest"]
     if scheme == "az":
         container, _, path = rest.partition("/")
         raise RequestError(
@@ -95,7 +96,8 @@ def is_inside(path: str, folder: str) -> bool:
 
 def paths_overlap(path: str, other_path: str) -> bool:
     """True if two paths or URIs are the same however they are written, or one is in the other."""
-    first, second = _place(path), _place(other_path)
+    first = _place(path)
+    second = _place(other_path)
     return first.startswith(second) or second.startswith(first)
 
 

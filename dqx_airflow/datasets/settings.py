@@ -299,7 +299,8 @@ class _Argument:
     def _read_end_of_path(self, name: str, location: str) -> None:
         match = _BEFORE_A_SETTING.search(location)
         if match is not None:
-            start, end = len(name) + 1 + match.start(), len(name) + 1 + len(location)
+            start = len(name) + 1 + match.start()
+            end = len(name) + 1 + len(location)
             settings_text = _BEFORE_A_SETTING.sub("&", location[match.end() :])
             hint = f"write '{name}={location[: match.start()]}?{settings_text}'"
             self._add("write settings after a '?'", start, end, hint)

@@ -69,9 +69,9 @@ def connection_of(address: str) -> Connection:
     if address == SAIL.address:
         return SAIL
     scheme, _, rest = address.partition("://")
-    kind = next((kind for kind in ConnectionKind if kind.value == scheme), None)
-    if kind is None or not rest:
+    if scheme not in {kind.value for kind in ConnectionKind} or not rest:
         raise RequestError("invalid connection", f"write {_FORMS}")
+    kind = ConnectionKind(scheme)
     hosts, _, path = rest.partition("/")
     several = hosts.split(",") if kind is ConnectionKind.STANDALONE else [hosts]
     servers = tuple(_server(kind, host) for host in several)

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
     from dqx_airflow.engine.sources.dataset import OpenDataset
 
-ID, VERSION, OWNER = "dqx.contract.id", "dqx.contract.version", "dqx.contract.owner"
+ID = "dqx.contract.id"
+VERSION = "dqx.contract.version"
+OWNER = "dqx.contract.owner"
 """The table properties that name the contract of a table."""
 
 

@@ -112,7 +112,9 @@ def costs_of(plan: Plan, refs: Iterable[DatasetRef]) -> tuple[int, tuple[Asserti
         """The number of bytes, the number of passes and the columns that some requests need
         together."""
         left = [request for request in requests if request not in in_log | stored]
-        size, passes, columns = 0.0, 0, set[str]()
+        size = 0.0
+        passes = 0
+        columns: set[str] = set()
         for name in {request.dataset for request in left}:
             dataset = sized.get(name)
             known = dataset or UnknownDataset(DatasetRef(name))
@@ -128,9 +130,11 @@ def costs_of(plan: Plan, refs: Iterable[DatasetRef]) -> tuple[int, tuple[Asserti
         return round(size), passes, tuple(sorted(columns))
 
     needed = [(*planned.requests, *planned.history) for planned in plan.assertions]
-    total, costs = reading(plan.requests)[0], []
+    total = reading(plan.requests)[0]
+    costs = []
     for number, planned in enumerate(plan.assertions):
-        own, others = {*needed[number]}, chain(*needed[:number], *needed[number + 1 :])
+        own = {*needed[number]}
+        others = chain(*needed[:number], *needed[number + 1 :])
         size, passes, columns = reading(own)
         more = total - reading(dict.fromkeys(others))[0]
         answered = len(own & in_log), len(own & stored - in_log)

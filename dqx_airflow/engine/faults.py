@@ -28,7 +28,8 @@ from dqx_airflow.tuning.mutation import DAY, DayRows, MemoryJudge, Planted, days
 from dqx_airflow.tuning.table_profile import ColumnTable
 from dqx_airflow.values import DatasetRef
 
-_FAULT, _FIRST = quote_name("dqx: fault"), date(2000, 1, 1)
+_FAULT = quote_name("dqx: fault")
+_FIRST = date(2000, 1, 1)
 """The column with the number of a fault, then with its date; and the date of the first one."""
 
 
@@ -52,7 +53,8 @@ def read_days(
     read = arrow_table(frame.select(*map(quote_name, opened.struct.names)))
     types = opened.schema.types
     table = ColumnTable(tuple(types), dict(types), read.num_rows, read.column)
-    unfiltered, whole = replace(ref, filter=None), read.num_rows
+    unfiltered = replace(ref, filter=None)
+    whole = read.num_rows
     found = days_of(table, unfiltered, on, days=len(wanted) - 1, most=whole, seed=seed)
     return replace(found, rows=rows)
 

@@ -246,7 +246,8 @@ def snapshots(
     """The snapshots of the measured datasets, for a report."""
     described = []
     for ref in refs:
-        snapshot, dataset = snapshot_of(ref, plan, measured), opened.get(ref.name)
+        snapshot = snapshot_of(ref, plan, measured)
+        dataset = opened.get(ref.name)
         if dataset is not None:
             snapshot = replace(
                 snapshot,
@@ -267,7 +268,8 @@ def _open_all(
 
     :param objection: the reason for not evaluating SQL that a user wrote; None if it is evaluated.
     """
-    opened, unreadable = {}, {}
+    opened = {}
+    unreadable = {}
     for ref in refs:
         try:
             if objection is not None and (ref.filter or (ref.query and ref.conn_id is None)):

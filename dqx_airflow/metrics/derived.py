@@ -104,7 +104,8 @@ def _usual(*values: MetricValue) -> MetricValue:
     present = sorted(value for value in values if value is not None)
     if not present:
         return None
-    low, high = present[(len(present) - 1) // 2], present[len(present) // 2]
+    low = present[(len(present) - 1) // 2]
+    high = present[len(present) // 2]
     return low if low == high else _mean(low, high)
 
 

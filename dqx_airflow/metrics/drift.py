@@ -77,8 +77,10 @@ def _shares(day: Rows, reference: Rows) -> list[tuple[float, float]]:
         running = list(accumulate(reference[value] for value in numbers))
         wanted = (-(-running[-1] * part // BINS) for part in range(1, BINS))
         edges = sorted({numbers[bisect_left(running, rows)] for rows in wanted})
-    first, second = _binned(day, edges), _binned(reference, edges)
-    total, other = first.total(), second.total()
+    first = _binned(day, edges)
+    second = _binned(reference, edges)
+    total = first.total()
+    other = second.total()
     return [(first[bin_] / total, second[bin_] / other) for bin_ in first.keys() | second.keys()]
 
 
@@ -119,7 +121,8 @@ def _ks(day: Rows, reference: Rows) -> float | None:
     totals = [sum(side.values()) for side in sides]
     if not all(totals):
         return None
-    most, up_to = 0.0, [0, 0]
+    most = 0.0
+    up_to = [0, 0]
     for value in sorted(sides[0].keys() | sides[1].keys()):
         up_to = [rows + side.get(value, 0) for rows, side in zip(up_to, sides, strict=True)]
         most = max(most, abs(up_to[0] / totals[0] - up_to[1] / totals[1]))

@@ -131,8 +131,12 @@ class Shortcut(Protocol):
         determine it."""
 
 
-VALUE, COPIES, RANK = "`dqx: value`", "`dqx: copies`", "`dqx: rank`"
-UP_TO, PRESENT, DIFFERENT = "`dqx: up to`", "`dqx: present`", "`dqx: different`"
+VALUE = "`dqx: value`"
+COPIES = "`dqx: copies`"
+RANK = "`dqx: rank`"
+UP_TO = "`dqx: up to`"
+PRESENT = "`dqx: present`"
+DIFFERENT = "`dqx: different`"
 
 
 @dataclass(frozen=True, slots=True)

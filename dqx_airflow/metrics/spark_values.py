@@ -150,7 +150,8 @@ FLOATING = ("float", "double")
 _WIDE = Context(prec=5000)
 """The types that may hold NaN."""
 
-_LAST_FRACTION, _LAST_BIGINT = 2**53, 2**63
+_LAST_FRACTION = 2**53
+_LAST_BIGINT = 2**63
 """From the first on, every double is an integer; from the second on, none is a bigint."""
 
 

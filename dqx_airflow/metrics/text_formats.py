@@ -185,7 +185,8 @@ _PIECE = re.compile(
     r"(?:\{(?P<least>[0-9]{1,6})(?P<open>,(?P<most>[0-9]{1,6})?)?\})?"
 )
 """A piece that matches one byte per repetition, and the number of repetitions."""
-_WORTH, _MOST = 4, 10
+_WORTH = 4
+_MOST = 10
 """The minimum number of repetitions, and the maximum number of literals."""
 
 

@@ -427,7 +427,9 @@ def declared_types(schema: str) -> dict[str, str] | None:
 
 def _between_commas(text: str, quotes: str = "") -> list[str]:
     """The parts between commas outside of brackets and quotes."""
-    parts, depth, quote = [""], 0, ""
+    parts = [""]
+    depth = 0
+    quote = ""
     for letter in text:
         if quote or letter in quotes:
             quote = "" if letter == quote else quote or letter

@@ -41,24 +41,35 @@ MOST_LOAD = 1.9
 """A volume that is this many times as large as expected, or as many times smaller, always fails, so
 that a double or a half load never passes."""
 
-_LONG, _SHORT, _FEWEST_BEFORE = 28, 3, 5
-_SIGMAS, _RETURN_DAYS, _TAIL = 5.0, 10_000, 0.8
+_LONG = 28
+_SHORT = 3
+_FEWEST_BEFORE = 5
+_SIGMAS = 5.0
+_RETURN_DAYS = 10_000
+_TAIL = 0.8
 _MOST_SIGMAS_OF_OTHERS = 8.0
-_NO_ROW, _LEAST_WITHOUT, _FEWEST_WITH_SOME = 1e-12, 0.1, 10
-_MOST_ROWS, _LEAST_CHANCE = 2.5, 0.6
+_NO_ROW = 1e-12
+_LEAST_WITHOUT = 0.1
+_FEWEST_WITH_SOME = 10
+_MOST_ROWS = 2.5
+_LEAST_CHANCE = 0.6
 """Bounds to treat the smallest share as the share of one row: the median of the others is at most
 this many rows, and days differ from each other this often, relative to pure chance. A single leak
 must not look like a row, and hide the next one."""
-_COUNTING, _COUNTING_SIGMAS = 1.3, 4.0
+_COUNTING = 1.3
+_COUNTING_SIGMAS = 4.0
 """Errors of up to 1.3 standard deviations of counting are treated as noise of counting, without a
 heavy tail: the limits are then four standard deviations away."""
 _FEWEST_WEEKS = 2
 _GROSS = 6.0
 """Errors of more standard deviations come from incidents and campaigns, unless labelled as fine."""
 _SIGMA_OF_MEDIAN = 1.4826
-_CLEAR, _DOUBT, _MOST_SEEN = 4.0, 2.0, 8
+_CLEAR = 4.0
+_DOUBT = 2.0
+_MOST_SEEN = 8
 """The fewest standard errors of a factor of the calendar that counts."""
-_MOST_REPEATED, _LEAST_REPEATED = 3, 100.0
+_MOST_REPEATED = 3
+_LEAST_REPEATED = 100.0
 
 
 class Kind(str, Enum):
@@ -210,7 +221,8 @@ def _scales(values: Floats, kind: Kind) -> list[_Scale]:
 
 def _repeated(values: Floats, kind: Kind) -> list[float | None]:
     """Yesterday's value for each row, if the same value again would be unusual; otherwise None."""
-    pairs, size = (values[:, 1:] == values[:, :-1]).sum(1), _median(values)
+    pairs = (values[:, 1:] == values[:, :-1]).sum(1)
+    size = _median(values)
     is_strange = (pairs <= _MOST_REPEATED) & (size >= _LEAST_REPEATED)
     return [
         last if kind is Kind.VOLUME and strange and not math.isnan(last) else None
@@ -254,7 +266,8 @@ def _share(values: Floats, is_complement: bool) -> _Scale:
 
     parts = 1 - values if is_complement else values
     has_some = parts > _NO_ROW
-    some, known = parts[has_some], ~np.isnan(parts)
+    some = parts[has_some]
+    known = ~np.isnan(parts)
     none = 1 - len(some) / max(int(known.sum()), 1)
     of_a_row = 0.0
     if len(some) >= _FEWEST_WITH_SOME and none >= _LEAST_WITHOUT and _is_chance(has_some, known):
@@ -280,7 +293,8 @@ def _is_chance(has_some: NDArray[np.bool_], known: NDArray[np.bool_]) -> bool:
 
 @lru_cache(maxsize=256)
 def _share_scale(of_a_row: float, is_complement: bool) -> _Scale:
-    added, counting = 0.375 * of_a_row, math.sqrt(of_a_row) / 2
+    added = 0.375 * of_a_row
+    counting = math.sqrt(of_a_row) / 2
     least = max(0.015, 4 * counting)
 
     def forth(share: Any) -> Any:
@@ -321,7 +335,8 @@ class _Fit:
         values = scale.forth(values)
         rows, length = values.shape
         events = _Events.of(dates, length, country)
-        weekday, effects = np.zeros((rows, 1, 7)), np.zeros((rows, length + 1))
+        weekday = np.zeros((rows, 1, 7))
+        effects = np.zeros((rows, length + 1))
         for _ in range(2):
             weeks = (values - effects[:, :length]).reshape(rows, length // 7, 7)
             level = _median(weeks - weekday)[:, :, None]
@@ -346,7 +361,9 @@ class _Fit:
         these values."""
         import numpy as np
 
-        scale, known, length = self.scale, self.level_days, self.level_days.shape[1]
+        scale = self.scale
+        known = self.level_days
+        length = self.level_days.shape[1]
         levels = [_before(known, _LONG, every=7)]
         if kind is Kind.VOLUME:
             levels.append(_before(known, _SHORT))
@@ -355,7 +372,8 @@ class _Fit:
         is_fine = np.take_along_axis(fine, self.order, 1)
         is_gross = errors > _GROSS * sigma[:, None]
         usual = np.where(is_gross & ~is_fine, np.nan, errors)
-        tail, far = _quantile(usual, _TAIL), _quantile(usual, (1 + _TAIL) / 2)
+        tail = _quantile(usual, _TAIL)
+        far = _quantile(usual, (1 + _TAIL) / 2)
         reach = tail + (far - tail) / math.log(2) * math.log(_RETURN_DAYS * (1 - _TAIL))
         if kind is Kind.OTHER:  # its tail is rarely heavy, but of issues without a label
             reach = np.minimum(reach, _MOST_SIGMAS_OF_OTHERS * sigma)
@@ -370,7 +388,8 @@ class _Fit:
         is_accepted = (is_gross & is_fine)[:, -(_LONG // 2 + 1) :].any(1)
         accepted = np.where(is_accepted, _median(known[:, -_SHORT:]), np.nan)
         now = np.array([expected, *short, yesterday, accepted])
-        least, most = np.fmin.reduce(now), np.fmax.reduce(now)
+        least = np.fmin.reduce(now)
+        most = np.fmax.reduce(now)
         if scale.is_log:  # nearby levels are noise, and no reason to let a double load pass
             room = math.log(MOST_LOAD) - half
             least = np.where(expected - least > half, least, np.maximum(least, expected - room))
@@ -476,14 +495,16 @@ class _Events:
 
         rows, length = errors.shape
         spread = _SIGMA_OF_MEDIAN * _median(np.abs(errors))
-        effects, clearest = np.zeros((rows, length + 1)), np.full((rows, length + 1), _CLEAR)
+        effects = np.zeros((rows, length + 1))
+        clearest = np.full((rows, length + 1), _CLEAR)
         doubts = np.zeros(rows)
         names: list[str | None] = [None] * rows
         for name, fewest, columns, is_day in self.parts:
             seen = np.where(
                 columns >= 0, np.take_along_axis(errors, np.maximum(columns, 0), 1), np.nan
             )
-            count, effect = (~np.isnan(seen)).sum(1), np.nan_to_num(_median(seen))
+            count = (~np.isnan(seen)).sum(1)
+            effect = np.nan_to_num(_median(seen))
             apart = 1.25 * _SIGMA_OF_MEDIAN * _median(np.abs(seen - effect[:, None]))
             error = np.fmax(np.fmax(apart, spread), 1e-12) / np.sqrt(np.maximum(count, 1))
             clear = np.where(count >= fewest, np.abs(effect) / error, 0)

@@ -119,8 +119,10 @@ def good_rows(
     if objection is None:
         reduced = {name: _without(references, name, blamed[name]) for name in bad}
         with jobs_called(spark, "the rows that are left"):
-            objections = (_objection_to_rest(spark, opened, reduced, suite) for suite in suites)
-            objection = next(filter(None, objections), None)
+            for suite in suites:
+                objection = _objection_to_rest(spark, opened, reduced, suite)
+                if objection is not None:
+                    break
     if objection is None:
         change = partial(replace, rows_left_out=True)
         return GoodRows(tuple(suite.with_blocking(change) for suite in suites), reduced, bad)
@@ -179,7 +181,9 @@ def _objection_to_rest(
 ) -> str | None:
     """The first blocking assertion that fails or cannot be evaluated for the good rows, as a
     reason; None if there is none."""
-    request, plan, fail_on = suite.judged.request, suite.plan, suite.report.fail_on
+    request = suite.judged.request
+    plan = suite.plan
+    fail_on = suite.report.fail_on
     started = suite.report.started_at
     asked = {
         one
@@ -215,7 +219,8 @@ def _scanned_whole(dataset: OpenDataset) -> OpenDataset:
     return replace(dataset, log=None, read_files=None, last_commit=committed)
 
 
-_ORIGIN, _MARK = "dqx: quarantined", "dqx: mark"
+_ORIGIN = "dqx: quarantined"
+_MARK = "dqx: mark"
 _KNOWN = "dqx:release:"
 
 
@@ -256,7 +261,9 @@ class Release:
                 f"rows are not released into {self.target}, a table of a catalog",
                 f"give the path of a Delta table; a folder here is ./{self.target}",
             )
-        request, started, named = self.suites[0][0], datetime.now(timezone.utc), str(uuid.uuid4())
+        request = self.suites[0][0]
+        started = datetime.now(timezone.utc)
+        named = str(uuid.uuid4())
         refs = {ref.name: ref for suite, _ in self.suites for ref in suite.datasets}
         there = replace(
             refs[self.name], path=absolute(self.target), table=None, query=None, conn_id=None
@@ -365,13 +372,16 @@ class Release:
 
         :raises HeldRowsError: the rules do not hold for the target with them.
         """
-        dataset, on, origin = opened[self.name], self.key.date, quote_name(_ORIGIN)
+        dataset = opened[self.name]
+        on = self.key.date
+        origin = quote_name(_ORIGIN)
         typed, is_whole = _typed(rows, to)
         there = rows_of(dataset, on).where(to.replaced.condition or "true")
         whole = there.unionByName(typed.where(is_whole), allowMissingColumns=True)
         together = {**opened, self.name: _with_rows(to, whole)}
         parts = self._judged(together, to)
-        faults, bad = [*dict.fromkeys(fault for *_, fault in blamed_in(parts, self.name))], "false"
+        faults = [*dict.fromkeys(fault for *_, fault in blamed_in(parts, self.name))]
+        bad = "false"
         frame = whole
         if faults:
             references = ReferenceTables(together, on)
@@ -391,7 +401,8 @@ class Release:
         return judged.unionByName(typed.where(f"NOT ({is_whole})").select(f"{origin}.*"))
 
     def _judged(self, opened: Mapping[str, OpenDataset], to: PromotionTarget) -> list[Judged]:
-        schemas, now = {name: dataset.schema for name, dataset in opened.items()}, to.started
+        schemas = {name: dataset.schema for name, dataset in opened.items()}
+        now = to.started
         judged = []
         for request, plan in self.suites:
             skipped = request.skip_dates
@@ -437,12 +448,15 @@ def _typed(rows: DataFrame, to: PromotionTarget) -> tuple[DataFrame, str]:
     """Casts quarantined rows to the types of the dataset; values cast from strings were kept as
     strings. Also returns a Spark SQL condition: the row is of the date, and no value was lost in
     the cast."""
-    held, origin = {one.name: one.dataType for one in rows.schema}, quote_name(_ORIGIN)
-    broken, columns = [f"NOT coalesce({to.replaced.condition or 'true'}, false)"], []
+    held = {one.name: one.dataType for one in rows.schema}
+    origin = quote_name(_ORIGIN)
+    broken = [f"NOT coalesce({to.replaced.condition or 'true'}, false)"]
+    columns = []
     if LINE in held:
         broken.append(f"{origin}.{LINE} IS NOT NULL")
     for wanted in to.dataset.struct:
-        name, kind = quote_name(wanted.name), wanted.dataType.simpleString()
+        name = quote_name(wanted.name)
+        kind = wanted.dataType.simpleString()
         sql = name if held.get(wanted.name) == wanted.dataType else f"try_cast({name} AS {kind})"
         columns.append(F.expr(sql).alias(wanted.name))
         if sql != name:
@@ -459,7 +473,8 @@ def _is_not_of(releases: Sequence[str]) -> str:
 
 def _with_rows(to: PromotionTarget, rows: DataFrame) -> OpenDataset:
     """The target dataset with `rows` as the rows of the date."""
-    dataset, is_other = to.dataset, f"NOT coalesce({to.replaced.of_date or 'true'}, false)"
+    dataset = to.dataset
+    is_other = f"NOT coalesce({to.replaced.of_date or 'true'}, false)"
 
     def read(dates: Collection[date | None]) -> DataFrame:
         if {*dates} <= {None, to.slice.on}:

@@ -150,7 +150,9 @@ def write_files(
         column = F.expr(quote_name(name))
         measured += [F.min(column), F.max(column), F.count(column)]
     rows = written.groupBy(*map(quote_name, _OF_FILE)).agg(*measured)
-    adds, total, counted = [], 0, 0
+    adds = []
+    total = 0
+    counted = 0
     # Spark renames files after writing them, and the log is not trusted for files that are younger
     # than its entry.
     now_ms = int(time.time() * 1000)
@@ -219,7 +221,8 @@ def promote_by_spark(target: PromotionTarget) -> Promotion:
     :raises PromotionError: the promotion fails now, but may succeed later.
 
     """
-    place, region = target.named, target.replaced.region
+    place = target.named
+    region = target.replaced.region
     is_there = target.is_there()
     version = target.spark_version() if is_there else -1
     writer = target.replaced.frame().write.format("delta")
@@ -308,7 +311,8 @@ def _commit(target: PromotionTarget, folder: str) -> None:
     )
     # deltalake labels a commit by its mode, and determines itself what an overwrite removes.
     is_whole = len(replaced) == len(log.files_of(None))
-    removes, partition = list[RemoveAction](), None
+    removes: list[RemoveAction] = []
+    partition = None
     if not is_whole and log.is_partitioned_by_date and not target.slice.values:
         partition = [(target.replaced.date_column, "=", str(target.replaced.date_value))]
     elif not is_whole:
@@ -372,7 +376,8 @@ def write_promoted(
     :raises RefusedPromotionError: a partition of the target cannot hold a value.
 
     """
-    dates, condition = target.dataset.dates, target.replaced.condition
+    dates = target.dataset.dates
+    condition = target.replaced.condition
     try:
         return write_files(
             target.spark,
@@ -507,7 +512,9 @@ def promote(
                 with jobs_called(spark, f"{name}: promotion"):
                     done = step(target)
             except RefusedPromotionError as refusal:
-                place, why, severity = target.location, refusal.in_one_line, request.fail_on
+                place = target.location
+                why = refusal.in_one_line
+                severity = request.fail_on
                 refused.append(not_promoted(name, place, why, severity, is_blocked=is_blocked))
                 continue
             if done is not None:

@@ -184,7 +184,8 @@ class ReplacedRows:
         strings that a target would compare in another way."""
         dates = self.dataset.dates
         if self.of_date is not None and dates is not None and not dates.is_timestamp:
-            name, text = self.date_column, str(self.date_value)
+            name = self.date_column
+            text = str(self.date_value)
             char = self.dataset.char_type(name)
             if " collate " in self._kind(name) or char not in (None, f"char({len(text)})"):
                 raise RefusedPromotionError(
@@ -229,7 +230,10 @@ def _moment(micros: int) -> str | None:
         return None
 
 
-RUN_ID, ROWS, GATE, SLICE = "dqx_run_id", "dqx_rows", "dqx_gate", "dqx_slice"
+RUN_ID = "dqx_run_id"
+ROWS = "dqx_rows"
+GATE = "dqx_gate"
+SLICE = "dqx_slice"
 NOTES = "dqx_notes"
 """The commit entry in which Spark records what deltalake records as application transactions."""
 
@@ -282,7 +286,8 @@ class PromotionTarget:
 
     def failed(self, reason: str, hint: str = "") -> PromotionError:
         """The error of a promotion that may succeed later."""
-        name, passed = self.dataset.ref.name, "" if self.is_blocked else "passed, but "
+        name = self.dataset.ref.name
+        passed = "" if self.is_blocked else "passed, but "
         reason = without_values(reason, self.dataset.ref.masked)
         return PromotionError(
             f"dataset '{name}' {passed}cannot be promoted to {self.location}: {reason}", hint
@@ -322,7 +327,8 @@ class PromotionTarget:
         if self.is_there():
             detail = self.spark.sql(f"DESCRIBE DETAIL {self.named}").select("partitionColumns")
             columns = list(detail.collect()[0][0])
-        frame, kinds = self.replaced.frame(), dict(self.replaced.frame().dtypes)
+        frame = self.replaced.frame()
+        kinds = dict(frame.dtypes)
         moments = [name for name in columns if kinds[name] == "timestamp"]
         if moments and not is_in_utc(self.spark):
             raise RefusedPromotionError(

@@ -202,7 +202,8 @@ class _Quarantine:
         partly = [file for file in others if any(map(file.may_have, self._slices))]
         read = self._with_read_rows(log, [file for file in others if self._may_be_read(file)])
         partly += [file for file in read if file not in partly]
-        folder, adds = f"run-{self.run_id}/{attempt}", list[AddAction]()
+        folder = f"run-{self.run_id}/{attempt}"
+        adds: list[AddAction] = []
         rows = self._frame(blamed) if blamed else None
         if partly or (replaced and self._keeps_reasons(replaced)):
             old = self._old_rows(log, [*replaced, *partly], read)
@@ -240,7 +241,8 @@ class _Quarantine:
         """Digests of the location of the rows and of the settings for reading them. Different
         spellings of a value of a slice give the same digest; another spelling of a path or a filter
         only costs a comparison of rows."""
-        ref, pairs = self.dataset.ref, self.parts[0].request.promote_slice
+        ref = self.dataset.ref
+        pairs = self.parts[0].request.promote_slice
         rows = ReplacedRows(self.spark, self.dataset, Slice(None, pairs))
         values = (f"{name}={rows.canonical_of(name, text) or text}" for name, text in pairs)
         days = (ref.date_column, ref.date_format, ref.time_zone)
@@ -412,7 +414,8 @@ class _Quarantine:
         assertions = ", ".join(
             f"CASE WHEN {conditions[fault]} THEN {assertion} END" for fault, assertion in blamed
         )
-        of_row, lost = quote_literal(self._slice), has_lost_its_date(self.dataset)
+        of_row = quote_literal(self._slice)
+        lost = has_lost_its_date(self.dataset)
         run_columns = {
             RUN_ID: quote_literal(self.run_id),
             DATE: quote_literal(self.run_key.date),
@@ -429,7 +432,8 @@ class _Quarantine:
     def _columns(self) -> list[tuple[StructField, str]]:
         """The columns to store, each with its Spark SQL: values cast from strings are stored as
         written."""
-        fields, texts = self.dataset.struct.fields, self.dataset.texts
+        fields = self.dataset.struct.fields
+        texts = self.dataset.texts
         if texts is None:
             return [(field, quote_name(field.name)) for field in fields]
         kinds = {column: StringType() for column in texts.cast}

@@ -95,7 +95,9 @@ row='{"id":1.10,"amount":"twelve"}')
     return replace(failing, row=row, reason=reason)
 
 
-_MISSING, _EXTRA, _CHANGED = "missing", "extra", "changed"
+_MISSING = "missing"
+_EXTRA = "extra"
+_CHANGED = "changed"
 _KINDS = {"missing_count": (_MISSING,), "extra_count": (_EXTRA,), "changed_count": (_CHANGED,)}
 _ALL_KINDS = (_MISSING, _EXTRA, _CHANGED)
 _WITH_KIND = {
@@ -187,7 +189,9 @@ _log = logging.getLogger("dqx.gate")
 
 _MOST_COLUMNS = 50
 _NO_TEXT = "CAST(NULL AS STRING)"
-_FAULT, _RANK, _COUNT = "dqx: fault", "dqx: rank", "dqx: count"
+_FAULT = "dqx: fault"
+_RANK = "dqx: rank"
+_COUNT = "dqx: count"
 
 
 def with_failing_rows(
@@ -357,7 +361,8 @@ class _Sampler:
         frame = frames.with_places(frame, {k: p for k, p in keys.items() if k not in frame.columns})
         conditions = [f"({fault.condition})" for fault in faults]
         broken = [f"CASE WHEN {text} THEN {nr} END" for nr, text in enumerate(conditions)]
-        fault, rank = quote_name(_FAULT), quote_name(_RANK)
+        fault = quote_name(_FAULT)
+        rank = quote_name(_RANK)
         frame = (
             frame.where(" OR ".join(conditions))
             .withColumn(_FAULT, F.explode(F.expr(f"array_compact(array({', '.join(broken)}))")))
@@ -445,7 +450,8 @@ class _Sampler:
         For a malformed line, the line. NULL if nothing is malformed, and for faults that display
         strings anyway.
         """
-        texts, fault = self.dataset.texts, quote_name(_FAULT)
+        texts = self.dataset.texts
+        fault = quote_name(_FAULT)
         if texts is None:
             return _NO_TEXT
         cases = []

@@ -93,7 +93,8 @@ class ProofCase:
 
     def tables(self, folder: Path | None = None) -> tuple[dict[str, Table], tuple[DatasetRef, ...]]:
         """The tables, and the datasets that hold them; files are written into the folder."""
-        tables, refs = {}, []
+        tables = {}
+        refs = []
         for block in self.blocks:
             name = next((option for option in block.options if "=" not in option), "t")
             ref = DatasetRef(name, table=name, date_column=block.option("dates") or None)
@@ -176,7 +177,8 @@ def _is_same(actual: str, due: str) -> bool:
     """True if two values are equal; floats may differ by rounding, since Spark adds in another
     order."""
     try:
-        one, other = json.loads(actual), json.loads(due)
+        one = json.loads(actual)
+        other = json.loads(due)
     except ValueError:
         return actual == due
     if isinstance(one, float) and isinstance(other, float):

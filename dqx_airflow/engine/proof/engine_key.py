@@ -128,7 +128,8 @@ def _known_by(spark: SparkSession, proofs: Sequence[EngineProof]) -> KnownEngine
     try:
         key, engine = engine_key(spark)
     except SparkError:
-        key, engine = "", _anonymous_engine(spark)
+        key = ""
+        engine = _anonymous_engine(spark)
     ordered = sorted(proofs, key=lambda proof: proof.at, reverse=True)
     for proof in ordered:
         if proof.key == key:
@@ -186,7 +187,8 @@ def _nearest(engine: Mapping[str, Any], ordered: Sequence[EngineProof]) -> list[
 def _distance(engine: Mapping[str, Any], proven: Mapping[str, Any]) -> int | None:
     """The distance of a proven engine: `_SAME`, `_ALIKE` or `_OTHER`; None between Sail and Spark,
     which have no code in common."""
-    spark, proven_spark = str(engine["spark"]), str(proven["spark"])
+    spark = str(engine["spark"])
+    proven_spark = str(proven["spark"])
     if ("Sail" in spark) is not ("Sail" in proven_spark):
         return None
     if all(engine.get(part) == proven.get(part) for part in ("spark", "session", "settings")):
@@ -218,7 +220,8 @@ def _difference_between(proven: Mapping[str, Any], engine: Mapping[str, Any]) ->
         pairs.append(("known settings", "a session that hides them"))
     else:
         for part in ("engine", "settings"):
-            before, now = proven.get(part, {}), engine[part]
+            before = proven.get(part, {})
+            now = engine[part]
             if part == "engine" and part not in proven:
                 now = _switches(engine)
             pairs += [

@@ -50,7 +50,8 @@ def prove(
         # divided into hundreds of partitions, in jobs of their own.
         for name, value in _FOR_FEW_ROWS.items():
             spark.conf.set(name, value)
-    lock, ended = Lock(), [0]
+    lock = Lock()
+    ended = [0]
     results: dict[ProofCase, tuple[str, ...] | str] = {}
 
     def run(case: ProofCase) -> None:

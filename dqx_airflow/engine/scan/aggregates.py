@@ -44,7 +44,8 @@ def describe_pass(aggregates: Sequence[Aggregate]) -> str:
     return f"{len(aggregates)} aggregates" if len(aggregates) > 1 else "one aggregate"
 
 
-_SMALLER, _LARGER = "ASC", "DESC"
+_SMALLER = "ASC"
+_LARGER = "DESC"
 
 
 def aggregate_reshaped(
@@ -137,7 +138,8 @@ def _step(item: Aggregate, keys: Sequence[str]) -> str:
     """A Spark SQL condition: a row is one step from the previous row. NULL for an excluded row."""
     over = item.over
     assert isinstance(over, Steps)
-    column, order = quote_name(over.column), quote_name(over.order)
+    column = quote_name(over.column)
+    order = quote_name(over.order)
     taken = f"{column} IS NOT NULL AND {order} IS NOT NULL"
     if item.where is not None:
         taken += f" AND coalesce({item.where}, false)"
@@ -165,7 +167,10 @@ _EXACTLY_HASHED = frozenset(
     | {"timestamp", "timestamp_ntz", "binary"}
 )
 """Types whose equal values always have equal hashes: floating point has two zeros and many NaN."""
-_CHECK, _HASH, _ROWS, _COPIES = "dqx: check", "dqx: hash", "dqx: rows", "dqx: copies"
+_CHECK = "dqx: check"
+_HASH = "dqx: hash"
+_ROWS = "dqx: rows"
+_COPIES = "dqx: copies"
 
 
 def count_distinct(

@@ -41,7 +41,8 @@ def rows_of_dates(dataset: OpenDataset, dates: set[date | None]) -> DataFrame:
     frame = rows_with_texts(dataset, dates)
     if dataset.dates is None or len(dates) == 1:
         return frame
-    on, lost = dataset.dates.date_of_row(dates), has_lost_its_date(dataset)
+    on = dataset.dates.date_of_row(dates)
+    lost = has_lost_its_date(dataset)
     if lost is not None:
         every = ", ".join(quote_literal(day) for day in sorted(day for day in dates if day))
         on = f"explode(CASE WHEN {lost} THEN array({every}) ELSE array({on}) END)"
@@ -74,7 +75,8 @@ def rows_with_texts(dataset: OpenDataset, dates: Collection[date | None]) -> Dat
     frame = dataset.read(dates)
     if dataset.dates is None:
         return frame
-    condition, lost = dataset.dates.filter(dates), has_lost_its_date(dataset)
+    condition = dataset.dates.filter(dates)
+    lost = has_lost_its_date(dataset)
     return frame.where(condition if lost is None else f"({condition}) OR {lost}")
 
 
@@ -150,7 +152,9 @@ def _with_lookups(
     """
     # Quoted names are the only input of the user in the query.
     is_sail = sail_version(frame.sparkSession) is not None
-    columns, joins, tables = ["scanned.*" if is_sail else "*"], "", {"scanned": frame}
+    columns = ["scanned.*" if is_sail else "*"]
+    joins = ""
+    tables = {"scanned": frame}
     for number, lookup in enumerate(lookups):
         table = f"reference_{number}"
         reference = references.opened[lookup.reference]

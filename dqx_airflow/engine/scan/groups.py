@@ -102,7 +102,8 @@ class _GroupedScan:
             try:
                 by_date, failed = self._run(scan_pass, keys)
             except DatasetError as error:
-                by_date, failed = {}, dict.fromkeys(keys, error.in_one_line)
+                by_date = {}
+                failed = dict.fromkeys(keys, error.in_one_line)
             broken.update(failed)
             for request in scan_pass.aggregates:
                 place = request.date, request.aggregate.sql
@@ -114,7 +115,8 @@ class _GroupedScan:
         self, scan_pass: Pass, keys: Sequence[str]
     ) -> tuple[dict[tuple[date | None, str], Known], dict[str, str]]:
         """The results of a pass by date and key, and the reason for each key that failed."""
-        spark, name = self.rows.spark, self.rows.dataset.ref.name
+        spark = self.rows.spark
+        name = self.rows.dataset.ref.name
         dates = dates_of(scan_pass.aggregates)
         aggregates = [request.aggregate for request in scan_pass.aggregates]
         sql = {key: key.removeprefix(self._prefix) for key in keys}
@@ -164,7 +166,8 @@ class _GroupedScan:
             grouped = frame.groupBy(*map(F.expr, columns)).agg(*map(F.expr, texts))
         else:
             grouped = reshaped(frame, columns, [items[text] for text in texts])
-        first, width = len(by_date), len(columns)
+        first = len(by_date)
+        width = len(columns)
         rows = collect(grouped.limit(self.grouping.most * len(dates) + 1), keys=width)
         (alone,) = dates if not by_date else (None,)
         return [

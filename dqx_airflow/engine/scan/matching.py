@@ -117,7 +117,8 @@ class _Schemas:
     def of(
         cls, spark: SparkSession, requests: Iterable[MetricRequest], references: ReferenceTables
     ) -> _Schemas:
-        as_read, of_files = {}, {}
+        as_read = {}
+        of_files = {}
         for name in dict.fromkeys(name for request in requests for name in request.datasets):
             dataset = references.opened[name]
             drift = drift_of(spark, dataset, references.date)
@@ -183,7 +184,8 @@ class _Values:
     @classmethod
     def of(cls, pair: ColumnPair, tolerance: Number | None) -> _Values:
         left, right = (quote_name(*side.path) for side in (pair.left, pair.right))
-        left_type, right_type = pair.left.type, pair.right.type
+        left_type = pair.left.type
+        right_type = pair.right.type
         nearness = _Nearness.of(pair, tolerance)
         if nearness is not None and nearness.scale is None:
             left, right = (f"CAST({side} AS DOUBLE)" for side in (left, right))
@@ -278,7 +280,8 @@ class Sides:
         `lefts` and `rights` are arrays of the values of these rows: rows with the same index belong
         together. `wanted` is a condition about them.
         """
-        keys, state = ", ".join(self.key_names), self._paired("lefts", "rights")
+        keys = ", ".join(self.key_names)
+        state = self._paired("lefts", "rights")
         return (
             self._listed()
             .selectExpr(*self.key_names, f"{state} AS state")
@@ -347,7 +350,8 @@ class Sides:
         )
         if (_whole(lefts), _whole(rights)) != (left_rows, right_rows):
             return None
-        missing, extra = _whole(rows) - left_rows, _whole(rows) - right_rows
+        missing = _whole(rows) - left_rows
+        extra = _whole(rows) - right_rows
         return Differences(missing, extra, _whole(changed), left_rows)
 
     def _by_key(self, frame: DataFrame, tasks: int) -> DataFrame:

@@ -72,7 +72,8 @@ def complete(
     """Merges partial results with the results over the added files. Aggregates whose results
     cannot be merged exactly remain open."""
     for request in requests:
-        partial, sql = partial_states[request], request.aggregate.sql
+        partial = partial_states[request]
+        sql = request.aggregate.sql
         if sql in added.broken:
             results.broken[sql] = added.broken[sql]
             continue
@@ -95,9 +96,8 @@ def added_file_passes(
     groups: dict[tuple[date | None, int], list[AggregateRequest]] = {}
     for request in requests:
         if request in partial_states:
-            groups.setdefault((request.date, len(partial_states[request].added)), []).append(
-                request
-            )
+            key = request.date, len(partial_states[request].added)
+            groups.setdefault(key, []).append(request)
     are_all = sum(map(len, groups.values())) == len(requests)
     if not are_all and dataset.has_few_rows(dates_of(requests)):
         return

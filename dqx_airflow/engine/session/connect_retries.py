@@ -9,7 +9,9 @@ from typing import Any
 
 from pyspark.sql.connect.client.retries import DefaultPolicy, RetryPolicyState
 
-_RETRIES, _LONGEST_WAIT_MS = 7, 20_000  # about a minute
+# About a minute.
+_RETRIES = 7
+_LONGEST_WAIT_MS = 20_000
 
 
 class LimitedRetries(DefaultPolicy):  # type: ignore[misc]

@@ -311,5 +311,8 @@ def _jars() -> Path | None:
 
 
 def _hadoop_version(jars: Path) -> str:
-    names = (_HADOOP.fullmatch(path.name) for path in jars.glob("hadoop-client-api-*.jar"))
-    return next((match["version"] for match in names if match), "VERSION")
+    for path in jars.glob("hadoop-client-api-*.jar"):
+        match = _HADOOP.fullmatch(path.name)
+        if match is not None:
+            return match["version"]
+    return "VERSION"

@@ -70,7 +70,9 @@ _JAR_OF_ENGINE = re.compile(r"rapids|comet|gluten|velox|blaze|auron|photon|omni|
 _OF_DATABRICKS = ("spark.databricks.clusterUsageTags.", "spark.databricks.photon.")
 """Delta Lake has settings below `spark.databricks.` everywhere."""
 
-BUILD, RUNTIME, JARS = "build", "runtime", "jars"
+BUILD = "build"
+RUNTIME = "runtime"
+JARS = "jars"
 VERSIONS = (BUILD, RUNTIME, JARS)
 """The names of the versions of an engine beside `spark.version`."""
 

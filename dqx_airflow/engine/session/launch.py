@@ -45,7 +45,8 @@ if TYPE_CHECKING:
 _CONNECT = {"SPARK_CONNECT_MODE_ENABLED", "SPARK_REMOTE"}
 _OBJECTS = 100_000
 
-PORT, SECRET = "PYSPARK_GATEWAY_PORT", "PYSPARK_GATEWAY_SECRET"
+PORT = "PYSPARK_GATEWAY_PORT"
+SECRET = "PYSPARK_GATEWAY_SECRET"  # noqa: S105 (the name of a variable)
 """The variables by which spark-submit tells a driver how to reach its JVM."""
 
 THREAD = "dqx warm-up"
@@ -263,7 +264,8 @@ def _linking(gateway: Any) -> Any:
     """A `java.util.function.Consumer` that takes the name of a class, and loads and links the class
     if it exists."""
     java = gateway.jvm.java
-    handles, type_of = java.lang.invoke.MethodHandles, java.lang.invoke.MethodType.methodType
+    handles = java.lang.invoke.MethodHandles
+    type_of = java.lang.invoke.MethodType.methodType
     called = java.lang.Class.forName
     text, loader, failure = map(
         called, ("java.lang.String", "java.lang.ClassLoader", "java.lang.Throwable")

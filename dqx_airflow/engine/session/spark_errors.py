@@ -36,7 +36,8 @@ except ModuleNotFoundError:  # pyspark-client comes without py4j, and nothing ra
 
 
 _OF_A_TASK = "Job aborted due to stage failure"
-_UNREADABLE, _MALFORMED = "FAILED_READ_FILE", "MALFORMED_"
+_UNREADABLE = "FAILED_READ_FILE"
+_MALFORMED = "MALFORMED_"
 _OTHER_TYPE = "PARQUET_COLUMN_DATA_TYPE_MISMATCH"
 _OF_THE_SESSION = ("INVALID_HANDLE.SESSION", "NO_ACTIVE_SESSION", "RESPONSE_ALREADY_RECEIVED")
 """Conditions of a Spark Connect server that was restarted, and of its client from then on."""
@@ -157,8 +158,11 @@ def _explained(error: PySparkException) -> str:
         )
     if "FILE_NOT_EXIST" in lines[0]:
         return f"{path} cannot be read: it no longer exists"
-    faults = filter(None, (header_fault(str(cause)) for cause in _chain(error)))
-    return f"{path} cannot be read: {next(faults, _JAVA_CLASS.sub('', lines[-1]))}"
+    for cause in _chain(error):
+        fault = header_fault(str(cause))
+        if fault is not None:
+            return f"{path} cannot be read: {fault}"
+    return f"{path} cannot be read: {_JAVA_CLASS.sub('', lines[-1])}"
 
 
 def cause_of(error: PySparkException) -> str:

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
-OLDEST, NEWEST = (3, 5), (4, 3)
+OLDEST = (3, 5)
+NEWEST = (4, 3)
 SUPPORTED = "Spark 3.5 to 4.3"
 INSTALL = "pip install 'pyspark>=3.5,<4.4' 'pandas<3'"
 
@@ -136,7 +137,8 @@ def installed_mixture(versions: Mapping[str, str]) -> tuple[str, str] | None:
     if len(set(versions.values())) < 2:
         return None
     found = ", ".join(f"{name} {version}" for name, version in versions.items())
-    client, full = versions.get("pyspark-client"), versions.get("pyspark")
+    client = versions.get("pyspark-client")
+    full = versions.get("pyspark")
     if "databricks-connect" in versions:
         remedy = f"{_OWN_ENVIRONMENT}pip install dqx-airflow databricks-connect"
     elif client and full and release_of(full) < (4, 0):

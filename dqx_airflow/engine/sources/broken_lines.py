@@ -153,7 +153,8 @@ def _fault_of_quotes(dialect: CsvDialect, record: str) -> tuple[str, str] | None
         return None
     if is_doubled and is_escaped and not dialect.is_escape_stated:
         what = f"has {dialect.escape} in quotes, which may be an escape"
-        is_none, is_one = _as_option(dialect.quote), _as_option(dialect.escape)
+        is_none = _as_option(dialect.quote)
+        is_one = _as_option(dialect.escape)
         return what, f"set escape={is_none} if it is none, or escape={is_one} if it is one"
     if is_doubled:
         advice = f"set escape={_as_option(dialect.quote)}, which reads a doubled quote as one"

@@ -103,8 +103,11 @@ class CsvDialect:
         insides = (self._same, self._doubled, self._escaped)
         if self.escape == self.quote:
             insides = (self._doubled, self._same, self._escaped)
-        ends = (self._end(inside, text, start) for inside in insides)
-        return next((end for end in ends if end is not None), None)
+        for inside in insides:
+            end = self._end(inside, text, start)
+            if end is not None:
+                return end
+        return None
 
     def end_of_line(self, text: str, start: int) -> int:
         """The position of the first line break."""
@@ -131,7 +134,8 @@ class CsvDialect:
     @property
     def _doubled(self) -> str:
         """The inside of quotes where quotes are doubled, and no other character is special."""
-        quote, lost = re.escape(self.quote), re.escape(self.escapes_escape)
+        quote = re.escape(self.quote)
+        lost = re.escape(self.escapes_escape)
         return rf"[^{quote}{lost}]|{quote}{quote}{self._lone_quote}"
 
     @property
@@ -139,7 +143,8 @@ class CsvDialect:
         """The inside of quotes where only the escape makes a quote part of a value."""
         if not self.escape or self.escape == self.quote:
             return self._same
-        quote, escape = re.escape(self.quote), re.escape(self.escape)
+        quote = re.escape(self.quote)
+        escape = re.escape(self.escape)
         if not self.escapes_escape:
             return rf"[^{quote}{escape}]|{escape}(?s:.){self._lone_quote}"
         # Spark drops this character before some others.
@@ -149,7 +154,8 @@ class CsvDialect:
     @property
     def _same(self) -> str:
         """The inside of quotes that has one meaning, whatever the escape is."""
-        quote, lost = re.escape(self.quote), re.escape(self.escapes_escape)
+        quote = re.escape(self.quote)
+        lost = re.escape(self.escapes_escape)
         if not self.escape or self.escape == self.quote:
             return rf"[^{quote}{lost}]{self._lone_quote}"
         escape = re.escape(self.escape)
@@ -169,7 +175,8 @@ class CsvDialect:
         return rf"{trailing}(?:{re.escape(self.separator)}|{self._break}|\z)"
 
     def _record(self, inside: str) -> str:
-        quote, separator = re.escape(self.quote), re.escape(self.separator)
+        quote = re.escape(self.quote)
+        separator = re.escape(self.separator)
         leading = _BLANKS if self.ignores_leading else ""
         trailing = _BLANKS if self.ignores_trailing else ""
         rest = rf"(?:(?!{separator}|{self._break})(?s:.))*+"
@@ -198,7 +205,8 @@ class CsvDialect:
 
     def values_in(self, record: str) -> tuple[int, bool]:
         """The number of values in a record, and whether it ends within one in quotes."""
-        count, position = 0, 0
+        count = 0
+        position = 0
         while True:
             count += 1
             if self.quote and record.startswith(self.quote, position):
@@ -242,7 +250,8 @@ def faults_of_lines(
     :param columns: the number of columns of the file.
     :param may_quote: false if the files are known to have no quotes.
     """
-    dialect, text = CsvDialect.of(options), text_of(options)
+    dialect = CsvDialect.of(options)
+    text = text_of(options)
     faults = {}
     if dialect.quote and may_quote:
         is_quoted = f"instr({text}, {quote_literal(dialect.quote)}) > 0"

@@ -97,7 +97,8 @@ class DateColumn:
 
     def filter(self, dates: Collection[date | None]) -> str:
         """Spark SQL that selects the rows of the dates."""
-        name, days = quote_name(self.name), _sorted(dates)
+        name = quote_name(self.name)
+        days = _sorted(dates)
         if not self.is_timestamp:
             return f"{name} IN ({', '.join(quote_literal(self.value(on)) for on in days)})"
         return " OR ".join(

@@ -99,17 +99,26 @@ def read_texts(
     :param unseen: faults of the text that are left to be found.
     :param is_sent: true if CSV is read here because this is a Sail.
     """
-    ref, declared = source.ref, _DeclaredFiles.of(source)
-    if ref.format == "csv":
-        strings, is_sampled = declared.sent() if is_sent else declared.csv(), False
-    else:
+    ref = source.ref
+    declared = _DeclaredFiles.of(source)
+    is_sampled = False
+    if ref.format == "json":
         sample = newest_paths(source.path, source.listed, MOST_SAMPLED_BYTES)
-        strings, is_sampled = declared.json(sample), bool(sample)
+        is_sampled = bool(sample)
+        strings = declared.json(sample)
+    elif is_sent:
+        strings = declared.sent()
+    else:
+        strings = declared.csv()
     frame = strings.frame
     struct = T.StructType([T.StructField(name, kind) for name, kind in strings.columns.items()])
-    left_out = {} if ref.is_lenient else faults_of(ref, struct, is_sampled=is_sampled)
-    # A line of JSON that is not in its encoding is malformed. What is sent was read whole.
-    if faults := {**(unseen if ref.format == "csv" and not is_sent else {}), **left_out}:
+    faults: dict[str, str] = {}
+    # A line of JSON that is not in its encoding is malformed. A file that is sent was read whole.
+    if ref.format == "csv" and not is_sent:
+        faults.update(unseen)
+    if not ref.is_lenient:
+        faults.update(faults_of(ref, struct, is_sampled=is_sampled))
+    if faults:
         besides = source.texts(declared.in_folders)
         if declared.has_lines and ref.format == "json":
             frame = with_faults_as_lines(frame, besides, faults, _LINE)
@@ -149,7 +158,8 @@ class _DeclaredFiles:
 
     def csv(self) -> _Strings:
         """The strings of CSV files, each group of files with the columns of its header."""
-        source, groups = self.source, list[list[str]]()
+        source = self.source
+        groups: list[list[str]] = []
         with_header = csv_headers.has_header(source.ref)
         if with_header and not source.folders:
             groups = csv_headers.groups_by_header(source.path, source.listed)
@@ -194,7 +204,8 @@ class _DeclaredFiles:
 
     def sent(self) -> _Strings:
         """The strings of CSV files that are read here."""
-        source, spark = self.source, self.source.spark
+        source = self.source
+        spark = self.source.spark
         types = {name: kind.simpleString() for name, kind in self.declared.items()}
         table = read_strings(source.ref, source.path, source.listed, types, _LINE)
         struct = T.StructType([T.StructField(name, T.StringType()) for name in table.column_names])
@@ -211,7 +222,8 @@ class _DeclaredFiles:
 
         :param sample: the files to infer from; empty for all.
         """
-        reader, place = self.source.strict_reader().options(**_LINES), self.source.place
+        reader = self.source.strict_reader().options(**_LINES)
+        place = self.source.place
         inferred = {
             field.name: field.dataType
             for field in reader.load(list(sample) or place).schema.fields
@@ -253,9 +265,12 @@ class _DeclaredFiles:
             T.StructField(name, kind if self._declared_type(name) is None else T.StringType())
             for name, kind in columns.items()
         ]
-        fields += [*self.in_folders, *([T.StructField(_LINE, T.StringType())] * self.has_lines)]
-        reader = self.source.strict_reader().schema(T.StructType(fields))
-        return (reader.options(**_LINES) if self.has_lines else reader).load(place)
+        fields += self.in_folders
+        reader = self.source.strict_reader()
+        if self.has_lines:
+            fields.append(T.StructField(_LINE, T.StringType()))
+            reader = reader.options(**_LINES)
+        return reader.schema(T.StructType(fields)).load(place)
 
     def _declared_type(self, name: str) -> T.DataType | None:
         spelled = spelled_like(name, self.declared)
@@ -273,7 +288,8 @@ def _with_safe_lines(frame: DataFrame, column: str) -> DataFrame:
 
 
 def _value(ref: DatasetRef, name: str, kind: T.DataType) -> Column:
-    text, spark_type = quote_name(name), kind.simpleString()
+    text = quote_name(name)
+    spark_type = kind.simpleString()
     if can_be_cast(spark_type):
         options = {name.lower(): value for name, value in ref.options}
         return F.expr(cast_sql(text, spark_type, options))

@@ -84,7 +84,8 @@ class TableStorage:
     ) -> dict[str, StoredFile | None]:
         root = self.root.rstrip("/")
         if folder == root or folder.startswith(f"{root}/"):
-            system, base = table_system, folder[len(root) :].strip("/")
+            system = table_system
+            base = folder[len(root) :].strip("/")
         else:  # a clone has its files elsewhere
             system, base = FileSystem.from_uri(folder)
         names = {uri.rpartition("/")[2]: uri for uri in uris}
@@ -460,15 +461,24 @@ class DeltaLog:
 
         None also if the files cannot be listed: Spark then reports what is wrong.
         """
-        return next(filter(None, map(self._lost_file, dates)), None)
+        for on in dates:
+            if on not in self._lost:
+                self._lost[on] = self._lost_file(on)
+            lost = self._lost[on]
+            if lost is not None:
+                return lost
+        return None
 
     def _lost_file(self, on: date | None) -> str | None:
-        if on not in self._lost:
-            rows = self._rows_of_date(on)
-            files = self._stored(rows)
-            faults = (self._fault(row, files) for row in rows) if files is not None else ()
-            self._lost[on] = next(filter(None, faults), None)
-        return self._lost[on]
+        rows = self._rows_of_date(on)
+        files = self._stored(rows)
+        if files is None:
+            return None
+        for row in rows:
+            fault = self._fault(row, files)
+            if fault is not None:
+                return fault
+        return None
 
     def _fault(self, row: dict[str, Any], stored: Mapping[str, StoredFile | None]) -> str | None:
         uri = self._uri(row["path"])
@@ -573,7 +583,8 @@ class DeltaLog:
     def arrivals(self, on: date | None, most: int) -> tuple[Arrival, ...]:
         """The newest commits that added files of the date, and the newest others that changed the
         table, each at most `most`, the last one first; none if the log cannot be read."""
-        found, counts = list[Arrival](), Counter[bool]()
+        found: list[Arrival] = []
+        counts: Counter[bool] = Counter()
         try:
             files = {unquote(file.path): file for file in self.files_of(on)}
             for commit in commits_behind(self.path, self.version, files):

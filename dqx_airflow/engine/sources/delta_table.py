@@ -59,7 +59,8 @@ _NO_PARTITIONS = {"recursiveFileLookup": "true"}
 def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
     table = table_at(ref, path)
     with deltalake_failures(ref, path):
-        version, struct = int(table.version()), struct_of(table)
+        version = int(table.version())
+        struct = struct_of(table)
     dates = DateColumn.of(ref, struct)
     is_of_now = ref.version is None and ref.timestamp is None
     of_spark = sail_version(spark) is None
@@ -274,7 +275,8 @@ def table_at(ref: DatasetRef, path: str) -> DeltaTable:
 
 def _load_version(table: DeltaTable, ref: DatasetRef, path: str) -> None:
     """:raises DatasetError: the table does not have the requested version yet."""
-    newest, version = int(table.version()), int(ref.version or 0)
+    newest = int(table.version())
+    version = int(ref.version or 0)
     if version > newest:
         raise DatasetError(
             f"dataset '{ref.name}': {path} has no version {version:,}: the newest is {newest:,}",

@@ -213,8 +213,12 @@ def require_folders_as_in_files(ref: DatasetRef, path: str, files: Sequence[Data
             footer = pq.read_metadata(file.path, filesystem=system)
         except (OSError, ValueError, pa.ArrowException):
             return None  # Spark reports what is wrong with it
-        in_both = (n for n in footer.schema.names if spelled_like(n, folders) is not None)
-        return next((n for n in in_both if not _has_value(footer, n, _folder(file.path, n))), None)
+        names: list[str] = footer.schema.names
+        for name in names:
+            is_in_folders = spelled_like(name, folders) is not None
+            if is_in_folders and not _has_value(footer, name, _folder(file.path, name)):
+                return name
+        return None
 
     for file, column in zip(files, read_each(path, files, disagreeing), strict=True):
         if column is not None:
@@ -234,7 +238,8 @@ def _holds(read: str, stored: str) -> bool:
 
     Fields that only one of two structs has are not compared.
     """
-    read, stored = _ALIKE.get(read, read), _ALIKE.get(stored, stored)
+    read = _ALIKE.get(read, read)
+    stored = _ALIKE.get(stored, stored)
     if _NESTED.match(read) and read.split("<")[0] == stored.split("<")[0]:
         if read.startswith("struct<"):
             inside = fields_of(stored)
@@ -409,7 +414,8 @@ def _drift(
     if not merged:
         for path, columns in columns_by_file.items():
             for key in columns.keys() & read.keys():
-                name, file_type = read[key], columns[key].type
+                name = read[key]
+                file_type = columns[key].type
                 if _is_reshaped(
                     dataset.schema.types[name], file_type, more_is_expected=is_declared
                 ):
@@ -481,7 +487,8 @@ def unreadable_columns(source: DatasetFiles) -> DatasetError | None:
         schema = pa.unify_schemas(schemas)
     except (ValueError, pa.ArrowException):
         schema = schemas[0]  # that other files have other types, Spark reports when it reads them
-    refused, kept = [], []
+    refused = []
+    kept = []
     for field in schema:
         kinds = (field.type, *_parts(field.type))
         if any(_is_unreadable(kind) or _is_unknown(kind) for kind in kinds):
@@ -542,7 +549,8 @@ def _is_unreadable(kind: pa.DataType) -> bool:
 
 def _value(field: pa.Field) -> str:
     """The value of a column, from the stored one, as Spark SQL."""
-    column, kind = quote_name(field.name), field.type
+    column = quote_name(field.name)
+    kind = field.type
     if pa.types.is_time(kind):
         timestamp = _timestamp(column, kind.unit)
         return f"date_format({timestamp}, 'HH:mm:ss.SSSSSS')"

@@ -35,7 +35,9 @@ def snapshot_read(
 
     :param place: the name of the table, or its path.
     """
-    table, named, number = place, option_of(ref, "branch") or option_of(ref, "tag"), None
+    table = place
+    named = option_of(ref, "branch") or option_of(ref, "tag")
+    number = None
     if ref.table is not None and (parts := _IN_A_NAME.fullmatch(place)) is not None:
         table = parts["table"]
         if parts["kind"] == "at_timestamp":

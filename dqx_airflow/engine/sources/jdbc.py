@@ -120,7 +120,8 @@ class _Table:
     def reader(self) -> DataFrameReader:
         """A reader with the credentials of the connection, which Spark displays nowhere; without
         the options that divide a read."""
-        connection, options = self.connection, given_options(self.ref)
+        connection = self.connection
+        options = given_options(self.ref)
         login = {"user": connection.user, "password": connection.password}
         return (
             self.spark.read.format(JDBC)
@@ -179,7 +180,8 @@ class _Table:
         """
         given = {name.lower(): value for name, value in given_options(self.ref).items()}
         options = {name: value for name, value in given.items() if name in DIVIDING}
-        most, column = options.get("numpartitions", str(_MOST)), options.get("partitioncolumn")
+        most = options.get("numpartitions", str(_MOST))
+        column = options.get("partitioncolumn")
         if "lowerbound" in options or "upperbound" in options:
             return {**options, "numpartitions": most}
         if not most.isdigit() or int(most) == 1:
@@ -250,7 +252,8 @@ def days_around(
         return None
     name = database.quoted(dates.name)
     if dates.is_timestamp:
-        first, end = days[0] - _MARGIN, days[-1] + _MARGIN + timedelta(days=1)
+        first = days[0] - _MARGIN
+        end = days[-1] + _MARGIN + timedelta(days=1)
         return f"{name} >= {_day(first)} AND {name} < {_day(end)}"
     return f"{name} IN ({', '.join(_literal(database, dates.value(on)) for on in days)})"
 

@@ -113,7 +113,8 @@ def json_faults(
     conditions = {MORE_VALUES: f"(NOT {is_flat} AND NOT {is_alone} AND {begins})"}
     if is_inferred:
         return conditions
-    deeper, nested = [], f"array({value})"
+    deeper = []
+    nested = f"array({value})"
     for _ in range(min(_depth(struct), _DEEPEST)):
         nested = _nested(nested, permissive)
         deeper.append(f"exists({nested}, text -> {_repeats('text', permissive)})")

@@ -340,13 +340,18 @@ def _regex(glob: str) -> str:
 
     :raises ValueError: it is not a valid glob.
     """
-    parts, position, depth = [], 0, 0
+    parts = []
+    position = 0
+    depth = 0
     while position < len(glob):
         token = _TOKEN.match(glob, position)
         if token is None:
             raise ValueError(f"'{glob}' is not a glob for a single name")
         position = token.end()
-        text, escaped, negated, members = token[0], token[1], token[2], token[3]
+        text = token[0]
+        escaped = token[1]
+        negated = token[2]
+        members = token[3]
         depth += {"{": 1, "}": -1}.get(text, 0)
         if escaped:
             parts.append(re.escape(escaped))

@@ -31,7 +31,8 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 IN_UTC = {"timeZone": "UTC"}
 """The option by which Spark reads times without a zone in the names of folders."""
 
-_ENCODED, _REFUSED = "@", "@!"
+_ENCODED = "@"
+_REFUSED = "@!"
 _LONGEST_NAME = 255
 """The bytes in the name of a folder, on most file systems."""
 _YEARS = {

@@ -27,7 +27,8 @@ def _differing(_: metric.Arguments, counts: tuple[MetricValue, ...]) -> MetricVa
 def _differing_share(arguments: metric.Arguments, counts: tuple[MetricValue, ...]) -> MetricValue:
     """The share of differing rows among the rows of the dataset and the rows missing in it; 0
     without rows."""
-    differing, rows = _differing(arguments, counts), int(counts[3] or 0) + int(counts[0] or 0)
+    differing = _differing(arguments, counts)
+    rows = int(counts[3] or 0) + int(counts[0] or 0)
     return exact(0) if not rows else apply("/", (differing, rows))
 
 

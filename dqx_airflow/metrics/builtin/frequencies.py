@@ -135,7 +135,8 @@ def _value_summary(arguments: Arguments) -> tuple[Aggregate, ...]:
 
 def _summary_of(_: Arguments, results: tuple[MetricValue, ...]) -> MetricValue:
     listed_points, nulls, values = results
-    points, before = [], 0
+    points = []
+    before = 0
     for point in json.loads(str(listed_points or "[]")):
         if "string" in point:
             points.append((point["string"], point["copies"]))
@@ -210,7 +211,10 @@ def _summary_in_python(column: ColumnValues) -> str | None:
         names = {str(value).lower() if is_truth else value: rows[value] for value in rows}
         points = [*names.items()] if len(names) <= MOST_CATEGORIES else []
         return summary_text(points, nulls, len(column.present))
-    kept, before, up_to, present = [], 0, 0, len(column.present)
+    kept = []
+    before = 0
+    up_to = 0
+    present = len(column.present)
     for value in sorted(rows):
         passed = up_to * MOST_STEPS // present
         up_to += rows[value]

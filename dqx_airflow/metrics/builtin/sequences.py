@@ -42,7 +42,8 @@ _DIGITS = Context(prec=2 * LONGEST_DECIMAL)
 def _steps(op: str) -> Callable[[Arguments], tuple[Aggregate, ...]]:
     def aggregates(arguments: Arguments) -> tuple[Aggregate, ...]:
         column, order = arguments
-        name, by = quote_name(column), quote_name(order)
+        name = quote_name(column)
+        by = quote_name(order)
         steps = Aggregate(f"{name} {_WORDS[op]} by {by}", over=Steps(column, order, op))
         return steps, rows_where(f"{name} IS NOT NULL AND {by} IS NULL"), value_aggregate(column)
 

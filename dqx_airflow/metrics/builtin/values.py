@@ -185,7 +185,8 @@ def _mean(column: ColumnValues) -> Any:
     """
     if not column.present:
         return None
-    total, count = _total(column), len(column.present)
+    total = _total(column)
+    count = len(column.present)
     return total / count if isinstance(total, float) else Fraction(total) / count
 
 
@@ -213,7 +214,8 @@ def _pearson(left: ColumnValues, right: ColumnValues) -> float | None:
     if not pairs:
         return None
     moves, other_moves = (_moves(side) for side in zip(*pairs, strict=True))
-    spread, other_spread = math.hypot(*moves), math.hypot(*other_moves)
+    spread = math.hypot(*moves)
+    other_spread = math.hypot(*other_moves)
     if not spread or not other_spread:
         return None
     coefficient: float = sum(map(operator.mul, moves, other_moves)) / spread / other_spread
@@ -241,7 +243,8 @@ def _percentile(column: ColumnValues, share: Number) -> float | None:
     if not values:
         return None
     place = (len(values) - 1) * float(share)
-    below, above = math.floor(place), math.ceil(place)
+    below = math.floor(place)
+    above = math.ceil(place)
     if below == above or values[below] == values[above]:
         return values[below]
     return (above - place) * values[below] + (place - below) * values[above]

@@ -273,7 +273,8 @@ def _steps(items: _Rest) -> Iterator[tuple[Characters, _Rest]]:
     """
     if not items:
         return
-    node, rest = items[0], items[1:]
+    node = items[0]
+    rest = items[1:]
     match node:
         case One(characters=characters):
             yield characters, rest
@@ -291,7 +292,8 @@ def _steps(items: _Rest) -> Iterator[tuple[Characters, _Rest]]:
             yield from _steps((Repeat(any_of_it, min(fewest, 1), most, "greedy", 0), *rest))
         case Repeat(body=body, low=low, high=high):
             if is_loop(node):
-                low, high = min(low, 1), None
+                low = min(low, 1)
+                high = None
             if high != 0:
                 again = replace(node, low=max(low - 1, 0), high=high and high - 1)
                 for characters, behind in _steps((body,)):

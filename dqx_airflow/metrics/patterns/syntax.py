@@ -192,7 +192,8 @@ class Characters:
         return bool(self.ranges)
 
     def inverted(self) -> Characters:
-        gaps, start = [], 0
+        gaps = []
+        start = 0
         for low, high in self.ranges:
             if low > start:
                 gaps.append((start, low - 1))
@@ -407,7 +408,8 @@ class _PatternReader:
     def _atom(self) -> list[Node] | None:
         """The nodes that begin here; None for a flag or a space. A quantifier applies to the
         last."""
-        start, character = self.position, self._take()
+        start = self.position
+        character = self._take()
         match character:
             case "(":
                 return self._open(start)
@@ -446,11 +448,13 @@ class _PatternReader:
         number = None
         opening = "?:"
         if match := self._match(_KIND):
-            kind, opening = _KINDS[match[0]], match[0]
+            kind = _KINDS[match[0]]
+            opening = match[0]
         elif self._sees("?P"):
             raise PatternError("a group is named with (?<name>...)")
         elif (match := self._match(_NAMED)) or not self._sees("?"):
-            number, opening = len(self.groups), ""
+            number = len(self.groups)
+            opening = ""
             self.groups.append(None)
             if match and self.names.setdefault(match["name"], number) != number:
                 raise PatternError(f"two groups are named {match['name']}")
