@@ -156,7 +156,7 @@ class Defaults(RunOptions):
     """The defaults of calls, including the defaults of `RunOptions`. `results` is the root of a
     results store, `date` None means today.
 
-    Without `trust_log`, no dataset trusts the log of its table, whatever its own settings say.
+    Without `trust_log`, no dataset trusts the log of its table, whatever its own settings are.
     """
 
     date: str | None = None
@@ -252,7 +252,7 @@ class Settings:
 
 
 def _overlap(one: DatasetRef, other: DatasetRef) -> bool:
-    """Whether datasets have files or a table in common."""
+    """True if datasets have files or a table in common."""
     if one.path is None or other.path is None:
         return one.location == other.location
     return paths_overlap(one.path, other.path)

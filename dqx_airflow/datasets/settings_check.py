@@ -25,7 +25,7 @@ _CONNECTION_ID = re.compile(r"[\w.#/-]{1,200}")
 def check_ref(ref: DatasetRef) -> None:
     """Checks a dataset as far as possible before anything is read.
 
-    :raises RequestError: its settings contradict each other, or one of them is invalid.
+    :raises RequestError: its settings contradict each other, or one is invalid.
     """
     objection = _objection(ref)
     if objection is not None:

@@ -1,7 +1,7 @@
 """The job of a gate: reads the request, validates the data, writes the report, ends with a code.
 
-The exit code says whether there is a report, not what is in it: some cluster managers rerun a job
-that exits with a code other than 0. The verdict is read from the results store.
+The exit code depends on whether there is a report, not on its content: some cluster managers rerun
+a job that exits with a code other than 0. The verdict is read from the results store.
 """
 
 from __future__ import annotations

@@ -234,7 +234,7 @@ def watched_columns(
     columns = {}
     for ref in refs:
         if ref.name not in columns:
-            with suppress(DatasetError):  # the scan will say why
+            with suppress(DatasetError):  # the scan reports it
                 types = open_dataset(spark, ref).schema.types
                 columns[ref.name] = claims_on(types, ref)
     return columns

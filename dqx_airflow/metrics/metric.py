@@ -179,9 +179,9 @@ class Aggregate:
     distinct: tuple[str, ...] = ()
     """The columns whose combinations it counts: they may be counted by grouping instead."""
     is_key: bool = False
-    """Whether nearly all combinations of `distinct` are expected to differ."""
+    """True if nearly all combinations of `distinct` are expected to differ."""
     skips_null: bool = False
-    """Whether combinations with a NULL do not count."""
+    """True if combinations with a NULL do not count."""
     statistic: Statistic | None = None
     """The statistic by which a transaction log may answer it instead."""
     column: str | None = None
@@ -338,7 +338,7 @@ class Metric:
     empty: MetricValue = None
     """The value for a dataset without rows."""
     is_internal: bool = False
-    """Whether it implements other syntax, and cannot be called by name."""
+    """True if it implements other syntax, and cannot be called by name."""
     parameters: tuple[Argument, ...] = ()
     """Named, optional arguments. In a request they follow the others, as None if not given."""
     scan: Scan = Scan.FLAT
@@ -363,13 +363,13 @@ class Metric:
     """The value from the types of the columns by name, with details if a number alone explains
     little; for metrics of `Scan.SCHEMA`."""
     is_of_texts: bool = False
-    """Whether it is about the strings of a file before they are cast. Its aggregates read
+    """True if it is about the strings of a file before they are cast. Its aggregates read
     `metrics.sql.malformed_alias`, and `in_python` gets whether rows are malformed. Without
     such strings the value is `empty`."""
     is_void_with_nan: bool = False
-    """Whether it has no value if one of its columns contains NaN."""
+    """True if it has no value when one of its columns contains NaN."""
     is_picked: bool = False
-    """Whether its value is a value of the column, which no arithmetic has rounded."""
+    """True if its value is a value of the column, which no arithmetic has rounded."""
 
     @property
     def takes_where(self) -> bool:

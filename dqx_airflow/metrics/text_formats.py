@@ -132,7 +132,8 @@ class TextFormat:
     check_digits: CheckDigits | None = None
 
     def sql(self, text: str, matching: str) -> str:
-        """Whether a string has the format, as Spark SQL for whether it matches the pattern."""
+        """Spark SQL that is true if a string has the format, from SQL that is true if it matches
+        the pattern."""
         digits = self.check_digits
         return matching if digits is None else f"({matching} AND {digits.sql(text)})"
 

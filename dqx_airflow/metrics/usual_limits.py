@@ -553,7 +553,7 @@ _ORDINALS = {1: "first", 2: "second", -1: "last"}
 
 
 def _nth(number: int, counts: Callable[[date], bool]) -> Callable[[date], bool]:
-    """Whether a day is the nth of those that count, from the start or the end of its month."""
+    """True for the nth day that counts, from the start or the end of its month."""
     step = timedelta(days=-1 if number > 0 else 1)
 
     def before(on: date) -> Iterator[date]:

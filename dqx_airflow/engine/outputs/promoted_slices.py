@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 from dqx_airflow.values import DatasetRef, RunKey
 
 Bounds: TypeAlias = "str | tuple[str, str] | None"
-"""What a region has in a column: one value, or the moments from one to before another. None is a
+"""The values of a region in a column: one, or the moments from one to before another. None is a
 string that is not a value of the column."""
 
 _ADOPTED = "dqx.adopted."
@@ -33,7 +33,7 @@ _BY = "dqx:by:"
 
 @dataclass(frozen=True, slots=True)
 class Slice:
-    """The rows that a promotion is asked to replace.
+    """The rows that a promotion is to replace.
 
     :param on: the date; None if the dataset has no dates.
     :param values: columns with the value of these rows, as strings.
@@ -120,7 +120,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Objection:
-    """Why a gate must not replace a region, and how to resolve that.
+    """The reason why a gate must not replace a region, and how to resolve it.
 
     :param record: the promotion whose rows would be lost.
     """
@@ -191,7 +191,7 @@ def gates_in(numbers: Mapping[str, int]) -> list[str]:
 
 
 def has_promoted(gate: str, numbers: Mapping[str, int]) -> bool:
-    """Whether the transactions of a table include a promotion by a gate, or by an unknown one."""
+    """True if the transactions of a table include a promotion by a gate, or by an unknown one."""
     owners = [notes.get("gate") for notes in recorded(numbers).values()]
     return _number(gate) in owners or None in owners
 

@@ -245,7 +245,7 @@ def promote_by_spark(target: PromotionTarget) -> Promotion:
         writer = writer.option("replaceWhere", target.replaced.condition)
     if not is_there:
         writer = writer.partitionBy(*target.partition_columns)
-    # Spark skips a write whose number is not greater than that of the last one.
+    # Spark skips a write whose number is not greater than the last number.
     facts = {**target.facts, NOTES: target.by.notes(target.slice, region, target.order, numbers)}
     writer = writer.options(
         txnAppId=claim(target.by.gate, region),
@@ -472,7 +472,7 @@ def promote(
     known to reject its rows: a verdict gives the reason.
 
     :param report: the report on the rows.
-    :param is_blocked: the gate is blocked: commits and results say so.
+    :param is_blocked: the gate is blocked: commits and results record it.
     :param accepted: the acceptance of the data of a gate that would be blocked: commits name its
         author.
     :param left_out: the number of validated rows that are not promoted, by dataset: commits and

@@ -89,7 +89,8 @@ def quarantine_rows(
 
     These are the rows of the date that violate a failed assertion with a severity of `fail_on` or
     worse, each once, with the names of all such assertions of all suites: the remaining rows of the
-    dataset are valid. They replace those of earlier runs for the date, also if there are none.
+    dataset are valid. They replace the rows of earlier runs for the date, also if there are none
+    now.
 
     :param judged: the verdicts of all suites and dates of one gate that the job judges.
     :raises StoreError: a quarantine cannot be written.
@@ -98,7 +99,7 @@ def quarantine_rows(
     by_place: dict[tuple[date, str, str], list[Judged]] = {}
     for part in judged:
         for name, path in part.request.quarantine:
-            if name in opened:  # else it could not be read, as the report says
+            if name in opened:  # else it could not be read: the report has the reason
                 key = (part.request.run_key.date, name, path)
                 by_place.setdefault(key, []).append(part)
     counts = {}

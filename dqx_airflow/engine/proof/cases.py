@@ -4,8 +4,8 @@ A case has tables (the first is the dataset of the check, `t` if it has no name;
 its date column) or csv files, with the declared columns before the lines of the file. Then come
 lines `expression => value`: `none` for no value, a text in quotes, whole numbers without a point
 and all others with one, or `error: why`. The value of `each row: ...` is the number of rows that
-violate it, that of `90% of rows: ...` the share of those that do not. The option `since=4.0` names
-the first Spark that has the types of the case.
+violate it, the value of `90% of rows: ...` is the share of rows that do not. The option `since=4.0`
+names the first Spark that has the types of the case.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ _BUILT_ON = {
     "formats": ("patterns",),
     "distinct values": ("comparisons",),
 }
-"""Families whose operations are wrong if those of other families are."""
+"""Families whose operations are wrong if the operations of other families are."""
 
 _KINDS = {
     **dict.fromkeys(WHOLE_SIZES, "integer"),

@@ -150,7 +150,7 @@ class Chain:
     """The files that may hold the rows of a date, oldest first, and everything else that affects a
     state.
 
-    Each link is the fingerprint of the files up to one of them: the first of none, the last of all.
+    Each link is the fingerprint of the files up to one file: the first of none, the last of all.
     """
 
     ground: str

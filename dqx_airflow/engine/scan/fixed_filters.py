@@ -1,6 +1,6 @@
 """Filters that select the same rows whenever they are applied.
 
-Spark has a hundred ways to ask for the time: `now()`, `current_date` without parentheses,
+Spark has a hundred ways to get the time: `now()`, `current_date` without parentheses,
 `TIMESTAMP'now'`, `at <= 'today'`, `` `localtimestamp` ``, a variable, a function of the catalog. So
 this is an allowlist: a filter is fixed if each of its tokens is known, that is, if it compares
 columns of the dataset with plain literals.

@@ -126,7 +126,7 @@ def _with_malformed(
 
 def with_places(frame: DataFrame, places: Mapping[str, ColumnPath]) -> DataFrame:
     """The frame with a column for each name that is an alias of a column or a struct field."""
-    # Names that differ only in case are one column to Spark, unless the session says otherwise.
+    # Names that differ only in case are one column to Spark, unless the session is case-sensitive.
     layers: list[dict[str, Column]] = []
     taken: Counter[str] = Counter()
     for name, place in places.items():

@@ -1,6 +1,6 @@
 """Opens a Spark session over a connection: in this process, on a cluster, or on a server.
 
-Failures are raised as a `SparkError` that says how to fix them. A file system that a local Spark
+Failures are raised as a `SparkError` with a hint. A file system that a local Spark
 lacks is reported before its JVM starts: Spark would fail after half a minute, with the name of a
 class.
 """

@@ -81,8 +81,8 @@ def require_time(request: GateRequest, started: datetime) -> None:
 class JobEnding:
     """Ends a job from another thread: cancels its work in Spark, and the process if that hangs.
 
-    `code` is the exit code of a job that was ended, or None while it runs; `reason` says why it has
-    no report.
+    `code` is the exit code of a job that was ended, or None while it runs; `reason` is the reason
+    why it has no report.
     """
 
     def __init__(self) -> None:

@@ -47,7 +47,7 @@ _OBJECTS = 100_000
 
 PORT = "PYSPARK_GATEWAY_PORT"
 SECRET = "PYSPARK_GATEWAY_SECRET"  # noqa: S105 (the name of a variable)
-"""The variables by which spark-submit tells a driver how to reach its JVM."""
+"""The variables with which a driver reaches the JVM of spark-submit."""
 
 THREAD = "dqx warm-up"
 

@@ -1,4 +1,4 @@
-"""Where the first line of a CSV or JSON file is that cannot be read, and what to do about it.
+"""The first line of a CSV or JSON file that cannot be read, and how to mend it.
 
 Spark names the file at best. Only after it has failed are its files read here, line by line, or as
 a whole if values may have line breaks.
@@ -43,7 +43,7 @@ _MOST_CHARACTERS = 100_000_000
 
 @dataclass(frozen=True, slots=True)
 class _Broken:
-    """A line that cannot be read, by its number, what is wrong with it, and what to do."""
+    """A line that cannot be read: its number, its text, its fault, and how to mend it."""
 
     number: int
     text: str
@@ -145,7 +145,7 @@ def _other_width(count: int, width: int) -> str:
 
 
 def _fault_of_quotes(dialect: CsvDialect, record: str) -> tuple[str, str] | None:
-    """What Spark misreads in a record, and what to do about it; None without a fault."""
+    """The fault for which Spark misreads a record, and how to mend it; None without a fault."""
     if not dialect.quote or dialect.quote not in record:
         return None
     is_sound, is_doubled, is_escaped = dialect.fits(record)

@@ -1,6 +1,6 @@
 """Tables, views and queries of the catalog, read as strictly as files at a path.
 
-Spark reads a table of text files (`USING csv`) leniently unless the table says otherwise: values
+Spark reads a table of text files (`USING csv`) leniently unless the table has a mode: values
 that do not fit their column silently become NULL.
 """
 

@@ -30,7 +30,7 @@ _CAST_OTHERWISE = {
     "boolean": r"(?i)^\s*(tr|tru|ye|on|fa|fal|fals|off?)\s*$",
     "decimal": "[0-9.][eE]",
     "date": r"^\s*[0-9]+-[0-9]+-[0-9]+[T\s]|\t",
-    # All zones but Z and those of the form +01:00.
+    # All zones but Z and +01:00.
     "timestamp": r"-.*:.*([^0-9:.Z+-]|[+-](.{0,4}|.{6,}|..[^:]..)$)|^\s*0001-01-01.*[+]",
 }
 """By type, the strings that may be cast otherwise."""

@@ -100,7 +100,7 @@ def require_declared(
 
 
 def header_fault(message: str) -> str | None:
-    """What is wrong with the header of a file, from Spark's message; None if the message is about
+    """The fault of the header of a file, from Spark's message; None if the message is about
     something else.
 
     The first line of such a file may be a row of data, so it is not quoted.

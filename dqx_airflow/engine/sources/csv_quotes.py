@@ -27,12 +27,13 @@ _SPACES = r"[\x01-\x20]*+"
 """Characters that Spark trims off a line to see whether it is empty; NUL bytes are looked for
 elsewhere."""
 _KEEPS_THE_REST = ("STOP_AT_DELIMITER", "BACK_TO_DELIMITER", "SKIP_VALUE")
-"""Values of `unescapedQuoteHandling` that say what becomes of a value with text after its quote."""
+"""Values of `unescapedQuoteHandling` that decide about a value with text after its quote."""
 
 
 @dataclass(frozen=True, slots=True)
 class CsvDialect:
-    """How the options of a dataset describe CSV; an empty quote, escape or comment is none.
+    """The form of CSV according to the options of a dataset; an empty quote, escape or comment is
+    none.
 
     `escapes_escape` is set if another character than the escape itself escapes an escape. Without
     `line_break`, lines end as usual.
@@ -51,7 +52,7 @@ class CsvDialect:
 
     @classmethod
     def of(cls, options: Mapping[str, str]) -> CsvDialect:
-        """:param options: those of the dataset."""
+        """The dialect of a dataset with these reader options."""
         given = {name.lower(): text for name, text in options.items()}
         separator = given.get("sep") or given.get("delimiter") or ","
         escape = given.get("escape", "\\").strip("\0")
@@ -70,7 +71,7 @@ class CsvDialect:
         )
 
     def is_sound(self, text: str, *, is_file: bool) -> str:
-        """Whether Spark reads a text as it is meant, as Spark SQL.
+        """Spark SQL that is true if Spark reads a text as it is meant.
 
         :param text: Spark SQL for a line, or for a whole file.
         """
@@ -87,7 +88,8 @@ class CsvDialect:
         return f"({fits(self._same)} OR {by_escape})"
 
     def fits(self, record: str) -> tuple[bool, bool, bool]:
-        """Whether a record is sound, where quotes are doubled, and where the escape is one."""
+        """True or false for: a record is sound; it is where quotes are doubled; it is where the
+        escape is an escape."""
         doubled = self._end(self._doubled, record, 0) == len(record)
         escaped = self._end(self._escaped, record, 0) == len(record)
         if self.escape == self.quote:

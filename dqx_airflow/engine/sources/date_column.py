@@ -125,7 +125,7 @@ class DateColumn:
         return f"= {quote_literal(self.value(on))}"
 
     def moments(self, on: date) -> tuple[str, str]:
-        """The first instant of a day, and that of the next one, as literals."""
+        """The first instant of a day, and of the next day, as literals."""
         return self._beginning(on), self._beginning(on + timedelta(1))
 
     def _beginning(self, on: date) -> str:
@@ -157,7 +157,7 @@ class DateColumn:
         return folder is None or not self._is_elsewhere(on, unquote(folder[1]))
 
     def is_misspelled(self, on: date, text: str) -> bool:
-        """True if a string is a date in another form than that of the column, as `2024-3-2`: no
+        """True if a string is a date in another form than the column has, as `2024-3-2`: no
         date would have its rows."""
         if self.is_time or self.is_number or text == self.value(on):
             return False
@@ -215,7 +215,7 @@ def require_one_spelling(
     dates: Collection[date | None],
     texts: Collection[object],
 ) -> None:
-    """Rejects a partition that is a requested date in another form than that of the date column.
+    """Rejects a partition that is a requested date in another form than the date column has.
 
     :param texts: the values of the partitions.
     :raises DatasetError: there is one.

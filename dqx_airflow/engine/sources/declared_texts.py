@@ -43,9 +43,9 @@ _VALUE = "value"
 class TextColumns:
     """The strings behind the values of a dataset, in hidden columns of its frames.
 
-    `columns` are those in the files, `cast` those of them that are not strings. `has_lines` is set
-    if lines are kept that are malformed as a whole, `is_sampled` if other columns than the declared
-    ones were looked for in some of the files only.
+    `columns` are the columns in the files, `cast` the columns that are not strings. `has_lines` is
+    set if lines are kept that are malformed as a whole, `is_sampled` if other columns than the
+    declared ones were looked for in some of the files only.
     """
 
     columns: tuple[str, ...]

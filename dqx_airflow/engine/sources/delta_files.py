@@ -254,7 +254,7 @@ _LOCAL_URI = re.compile(r"^file:/+")
 _WRITER = re.compile(r"user|job|run|dag|task|gate|notebook|engineInfo", re.I)
 _LONGEST_WRITER = 300
 _NO_COMMIT = (ValueError, OverflowError, KeyError, TypeError, AttributeError)
-"""What reading a commit raises that is not one, or that has an impossible time."""
+"""The errors of reading a commit that is damaged, or has an impossible time."""
 COMMITS_READ = 1000
 KEEP_THE_DATA = frozenset(
     {
@@ -346,8 +346,8 @@ class DeltaLog:
 
     @cached_property
     def has_own_values(self) -> bool:
-        """True if other readers may find other values in partitions: those of timestamps without a
-        zone, and those of bytes."""
+        """True if other readers may find other values in partitions: timestamps without a zone, and
+        bytes."""
         is_binary = (self.schema[name].dataType == BinaryType() for name in self.partitioned_by)
         return bool(self.moments) or any(is_binary)
 

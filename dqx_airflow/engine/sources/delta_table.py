@@ -2,7 +2,7 @@
 
 It is read through Spark's Delta source if the session has it. Otherwise the files of the snapshot
 are read as Parquet; for a table that needs more than that, the error names the package to add.
-Reader features are those of the Delta protocol, "Table Features".
+Reader features are defined in the Delta protocol, "Table Features".
 """
 
 from __future__ import annotations
@@ -129,8 +129,8 @@ _NOT_OF_SPARK = re.compile(r"\.\d*0$")
 
 
 def require_moments(ref: DatasetRef, log: DeltaLog) -> None:
-    """Rejects timestamps in partitions whose time zone nothing records; those of writers other than
-    Spark are in UTC.
+    """Rejects timestamps in partitions whose time zone nothing records; timestamps of writers other
+    than Spark are in UTC.
 
     :raises DatasetError: there is one.
     """
@@ -231,8 +231,8 @@ _NOWHERE = "/there-is-no-such-delta-table"
 def has_delta(spark: SparkSession) -> bool:
     """True if the session reads and writes Delta tables itself.
 
-    The source itself is asked: on some platforms it is available without being configured, and
-    elsewhere it is configured but its package is missing. A plain session is not asked: it cannot
+    The source itself is tried: on some platforms it is available without being configured, and
+    elsewhere it is configured but its package is missing. A plain session is not tried: it cannot
     have the source, and would look for one in Python, too. That of Sail was not tried.
     """
     is_plain = all(spark.conf.get(name, plain) == plain for name, plain in _EXTENDED_BY.items())

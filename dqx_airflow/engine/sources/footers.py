@@ -1,9 +1,10 @@
 """Reads the footers of Parquet and ORC files: their columns, and whether Spark's reader would lose
 values.
 
-Spark reads all files with the columns of one of them. For a value in an ORC file that is not of its
+Spark reads all files with the columns of one file. For a value in an ORC file that is not of its
 column's type, it returns NULL or another number. And if both folders and files have a column, it
-reads only that of the folders. So the footers of all files of a date are read, by several threads.
+reads only the value of the folders. So the footers of all files of a date are read, by several
+threads.
 
 Columns that some files of a dataset lack, or have in addition: Spark uses the columns of one
 file.
@@ -316,8 +317,8 @@ class SchemaDrift:
 
     @property
     def unread(self) -> dict[str, str]:
-        """Why columns are not read, by their names; in lower case unless the session distinguishes
-        names by case."""
+        """The reasons why columns are not read, by their names; in lower case unless the session
+        distinguishes names by case."""
         return {self.key_of(field.name): _FIRST for field in self.new}
 
     def in_schema(self, schema: Schema) -> Schema:

@@ -31,8 +31,8 @@ _NUMBER = _WHOLE | _DECIMAL | _FLOAT | _ZEROS
 _KINDS = {_NUMBER: "numbers", _DATE | _TIME: "dates", _BOOLEAN: "booleans"}
 _ALL_KINDS = 2 * _TIME - 1
 _BEYOND_INT, _BEYOND_BIGINT, _LOSES, _BEFORE = (2 * _TIME << bit for bit in range(4))
-"""Bits above those of kinds: a whole number that an int, or a bigint, does not hold; digits that a
-double, or a timestamp, loses; and from the last one on the number of digits before the point."""
+"""Bits above the bits of kinds: a whole number that an int, or a bigint, does not hold; digits that
+a double, or a timestamp, loses; and from the last one on the number of digits before the point."""
 _INTS = (("int", _BEYOND_INT), ("bigint", _BEYOND_BIGINT))
 _BEYOND = "[0-9.]+[eE][+-]?0*(3(09|[1-9][0-9])|[4-9][0-9]{2}|[1-9][0-9]{3,})"
 _LOST = (
@@ -56,8 +56,10 @@ _PLAIN_JSON = ("multiline", "mode", "pathglobfilter", "recursivefilelookup", "ba
 
 @dataclass(frozen=True, slots=True)
 class GuessedTypes:
-    """The columns of files, without those of folders; `notes` say why columns are strings, or
-    what their type does not hold."""
+    """The columns in files, without the columns of folders.
+
+    :param notes: why columns are strings, or what is lost with their type, by name.
+    """
 
     struct: T.StructType
     notes: Mapping[str, str] = field(default_factory=dict)
@@ -113,8 +115,8 @@ def _memory_explained(ref: DatasetRef, columns: int) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """The values of a column: the bits of all, and the kinds of those in each file; a bit for each
-    number of digits after the point."""
+    """The facts about the values of a column: the bits of all values, the kinds of the values in
+    each file, and a bit for each number of digits after the point."""
 
     facts: int
     by_file: Sequence[int]
@@ -190,8 +192,8 @@ def _too_long(ref: DatasetRef, name: str) -> DatasetError:
 def _seen(texts: DataFrame, names: Sequence[str]) -> dict[str, _Seen]:
     """One pass over all values, as strings.
 
-    Each value is a row here, so that the plan is the same for any number of columns. What is seen
-    of a value is two whole numbers, which are combined with a bitwise OR, first those of a file.
+    Each value is a row here, so that the plan is the same for any number of columns. The facts
+    about a value are two whole numbers, which are combined with a bitwise OR, first by file.
     """
     cells = texts.selectExpr(
         "_metadata.file_path AS file",

@@ -90,7 +90,7 @@ def json_faults(
 ) -> dict[str, str]:
     """Possible faults of JSON text, each with its condition as Spark SQL.
 
-    :param options: those of the dataset.
+    :param options: the reader options of the dataset.
     :param struct: the columns that are read; objects nested deeper are not checked.
     :param is_inferred: true if Spark has read all objects to infer their columns. It then has
         rejected those that repeat a field.
@@ -123,13 +123,13 @@ def json_faults(
 
 
 def _repeats(text: str, options: str) -> str:
-    """True if an object repeats a field."""
+    """Spark SQL that is true if an object repeats a field."""
     names = f"coalesce(json_object_keys({text}), map_keys({_object(text, options)}))"
     return _of_one(names, "size(it) <> size(array_distinct(it))")
 
 
 def _of_one(value: str, condition: str) -> str:
-    """Whether a condition is true for `it`, a value that is computed once; false if it is NULL."""
+    """Spark SQL that is true if a condition is true for `it`, a value that is computed once."""
     return f"coalesce(exists(array({value}), it -> {condition}), false)"
 
 

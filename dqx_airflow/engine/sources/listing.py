@@ -401,7 +401,7 @@ NOTHING_IGNORED = MappingProxyType(
 _STRICT: dict[str, dict[str, str]] = json.loads(
     resources.files(__package__).joinpath("strict_options.json").read_text(encoding="utf-8")
 )
-"""The options of formats, which are read strictly unless those of a dataset say otherwise.
+"""The options with which formats are read strictly, unless the options of a dataset differ.
 
 For a line that does not fit, PERMISSIVE would return NULLs, which most rules let pass. To notice
 such lines Spark must read them whole, including the names in each file. The log of Iceberg has
@@ -433,8 +433,8 @@ class DatasetFiles:
 
     @property
     def names_no_zone(self) -> bool:
-        """True if there are folders of partitions, and no option says in which time zone their
-        timestamps are."""
+        """True if there are folders of partitions, and no option has the time zone of their
+        timestamps."""
         return bool(self.folders) and option_of(self.ref, "timeZone") is None
 
     @property
@@ -443,7 +443,7 @@ class DatasetFiles:
         return for_spark(self.path)
 
     def strict_reader(self) -> DataFrameReader:
-        """A new reader with the options of the dataset, strict where they do not say otherwise."""
+        """A new reader with the options of the dataset, strict where these are silent."""
         strict = self._reader(self.ref.format).options(**_STRICT.get(self.ref.format, {}))
         return strict.options(**given_options(self.ref))
 

@@ -1,6 +1,6 @@
 """The values of partition columns: in the log of a Delta table, in the names of folders, in Spark.
 
-A value is that of its type, and a moment is one in UTC, whatever the time zone of the session. The
+A value has its type, and a moment is in UTC, whatever the time zone of the session. The
 log has each value as a string (Delta protocol, "Partition Value Serialization"): an empty one is
 NULL there. Values that no such string stands for are refused before anything is committed.
 
@@ -89,7 +89,7 @@ def as_bytes(logged: bytes) -> bytes:
 
 
 def has_zone(text: str) -> bool:
-    """False for a timestamp that is one in the zone of its writer; NULL has none to say."""
+    """False for a timestamp without a time zone, which is in the zone of its writer."""
     return not text or _ZONE.search(text) is not None
 
 

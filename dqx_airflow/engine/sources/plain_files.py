@@ -55,7 +55,7 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
     if sail_version(spark) is not None:
         ref = _ref_on_sail(spark, ref, path, files or ())
     source = DatasetFiles(spark, ref, path, files or ())
-    if ref.format != "iceberg":  # its metadata says which files count
+    if ref.format != "iceberg":  # its metadata lists the files that count
         _require_whole_files(source, chosen)
         _require_read_files(source)
     if ref.schema is not None and source.folders:
@@ -130,7 +130,8 @@ def _require_some_file(source: DatasetFiles, opened: OpenDataset) -> None:
 
 
 def _with_dates_in_one_form(opened: OpenDataset, source: DatasetFiles) -> OpenDataset:
-    """Rejects folders that name a requested date in another form than that of the date column."""
+    """The dataset, which rejects folders with a requested date in another form than the date column
+    has."""
     column, own = opened.dates, opened.read
     if column is None:
         return opened
@@ -151,10 +152,10 @@ _AS_WRITTEN = {
     "bigint": _WHOLE,
     "decimal": _WHOLE,
     "date": re.compile(r"\d{4}-\d\d-\d\d", re.ASCII),
-    # A double has 15 digits, and does not tell 1.1 from 1.10.
+    # A double has 15 digits, and is the same for 1.1 and 1.10.
     "double": re.compile(r"(?!-?[\d.]{17})-?(0|[1-9]\d*)(\.\d*[1-9])?", re.ASCII),
 }
-"""What has the form of a guessed type: of `007` it would be another one."""
+"""The strings that a value of a guessed type is written as: `7` is, `007` is not."""
 _HAS_DAY = re.compile(r"[+-]?\d{4,7}(-|$)")
 
 
@@ -382,7 +383,7 @@ def _faults_of_texts(source: DatasetFiles, struct: StructType) -> dict[str, str]
 
 def _schema_as_written(source: DatasetFiles) -> StructType | None:
     """The schema of Parquet files, in cases in which Spark need not start a job to find it. Sail
-    would take the columns of all files: there it is that of the first one, as on Spark."""
+    would take the columns of all files: there the schema is that of the first file, as on Spark."""
     spark, ref, path, files = source.spark, source.ref, source.path, source.listed
     if ref.format != "parquet" or ref.options or GLOB.search(path) or merges_schemas(spark, ref):
         return None

@@ -39,7 +39,7 @@ def of_table(ref: DatasetRef, path: str, table: str) -> DatasetError:
 
 
 def unreadable(spark: SparkSession, ref: DatasetRef, error: PySparkException) -> DatasetError:
-    """Why a dataset cannot be read, in the user's words instead of Spark's."""
+    """The error of a dataset that cannot be read, in the user's words instead of Spark's."""
     condition = spark_versions.condition_of(error)
     if ref.path is not None and condition in ("PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA"):
         return nothing_there(ref, absolute(ref.path))

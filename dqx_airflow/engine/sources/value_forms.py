@@ -15,7 +15,7 @@ from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.types import parts_of
 
 _CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
-"""Where Spark, for which such columns are strings, says what their type is."""
+"""The key of the metadata with the type of a column that Spark takes for a string."""
 _CHAR = re.compile(r"\bchar\([0-9]+\)")
 _MAP = re.compile("map<")
 _TYPES_OF_SAIL = re.compile(r"map<|struct<|\b(float|double)\b")

@@ -71,8 +71,8 @@ def listed_values(given: Any) -> tuple[Any, ...]:
 
 
 def equal_to_any(subject: str, given: Any) -> str:
-    """Whether an SQL expression equals one of the literals, None of which equals nothing. They are
-    compared one by one, because `IN` casts all of them to one type."""
+    """Spark SQL that is true if an expression equals one of the literals. None equals nothing. They
+    are compared one by one, because `IN` casts all of them to one type."""
     literals = [sql.quote_literal(value) for value in listed_values(given) if value is not None]
     return " OR ".join(f"{subject} = {literal}" for literal in literals) or "false"
 

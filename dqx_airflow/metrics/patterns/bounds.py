@@ -76,7 +76,7 @@ def bounded(pattern: str, *, is_as_written: bool = False) -> BoundedPattern:
         frames = 3 + _size(repeat.body)
         if repeat.high is not None and repeat.high * frames <= _FRAMES // 8:
             continue
-        # A lazy part may be asked for more characters later, which `++` would not allow.
+        # A lazy part may have to match more characters later, which `++` would not allow.
         is_lazy = any(
             isinstance(part, Repeat) and part.mode == "lazy" for part in parts_of(repeat.body)
         )
