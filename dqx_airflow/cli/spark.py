@@ -22,11 +22,8 @@ from dqx_airflow.engine.job import run_gates, try_gates
 from dqx_airflow.engine.measure import measure_together
 from dqx_airflow.engine.outputs.good_rows import Release
 from dqx_airflow.engine.session.concurrency import do_meanwhile, tasks_reported
-from dqx_airflow.engine.session.connection import (
-    check_file_systems,
-    open_session,
-    spark_errors_explained,
-)
+from dqx_airflow.engine.session.connection import open_session, spark_errors_explained
+from dqx_airflow.engine.session.file_systems import check_file_systems
 from dqx_airflow.engine.session.job_ending import SparkWork
 from dqx_airflow.engine.session.spark_session import earlier_sparks, without_log
 from dqx_airflow.engine.session.spark_versions import arrow_table

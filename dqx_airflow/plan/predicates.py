@@ -22,7 +22,8 @@ from dqx_airflow.metrics.builtin.counts import listed_values, nan_count
 from dqx_airflow.metrics.builtin.values import rows_where
 from dqx_airflow.metrics.metric import Aggregate, Argument, ArgumentKind, Arguments, RowCondition
 from dqx_airflow.metrics.patterns.bounds import bounded, bounded_like, ended
-from dqx_airflow.metrics.text_formats import SHORT, TEXT_FORMATS, quick_pattern, quicker, whole
+from dqx_airflow.metrics.patterns.quick_patterns import quick_pattern, quicker
+from dqx_airflow.metrics.text_formats import SHORT, TEXT_FORMATS, whole
 from dqx_airflow.metrics.types import parts_of
 from dqx_airflow.plan import model, row_comparisons, row_types, row_values
 from dqx_airflow.plan.range_predicates import range_of

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dqx_airflow.datasets.spark_address import connection_of
-from dqx_airflow.engine.session.connection import check_file_systems
+from dqx_airflow.engine.session.file_systems import check_file_systems
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef
 

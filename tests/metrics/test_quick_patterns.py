@@ -11,16 +11,10 @@ import pytest
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.metrics.patterns.bounds import bounded, ended
+from dqx_airflow.metrics.patterns.quick_patterns import Sized, quick_pattern, quicker, sized_pattern
 from dqx_airflow.metrics.patterns.syntax import PatternError
 from dqx_airflow.metrics.sql import quote_literal
-from dqx_airflow.metrics.text_formats import (
-    TEXT_FORMATS,
-    Sized,
-    quick_pattern,
-    quicker,
-    sized_pattern,
-    whole,
-)
+from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.plan.in_memory.predicates import UntranslatablePatternError, compile_java
 from dqx_airflow.plan.predicates import predicate_sql
 from dqx_airflow.values import Span
