@@ -293,7 +293,7 @@ def test_a_promotion_leaves_a_receipt_that_a_reader_verifies(
     shutil.rmtree(target)
     run(next_attempt(gate))
     (problem,) = differing()
-    assert "test.gate/2024-03-01/manual is not in the table: the table was made anew" in problem
+    assert "test.gate/2024-03-01/manual is not in the table: the table was created again" in problem
     run(of_yesterday)
     assert differing() == []
 
