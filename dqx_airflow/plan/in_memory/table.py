@@ -34,7 +34,7 @@ _WHOLE_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 def calculate(op: str, left: Any, right: Any, result_type: str) -> Any:
     """`left op right`, neither of them NULL; None if it has no value or does not fit the type.
 
-    :param result_type: the result of `plan.row_values.arithmetic_type`.
+    :param result_type: the result of `plan.row_types.arithmetic_type`.
     """
     try:
         if result_type in WHOLE_SIZES:
@@ -50,7 +50,7 @@ def calculate(op: str, left: Any, right: Any, result_type: str) -> Any:
 
 
 def fitted(value: Any, operand_type: str) -> Any:
-    """An operand in its type from `plan.row_values.operand_types`; None if it does not fit."""
+    """An operand in its type from `plan.row_types.operand_types`; None if it does not fit."""
     if value is None or not operand_type.startswith("decimal"):
         return value
     precision, scale = decimal_size(operand_type)
