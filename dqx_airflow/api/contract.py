@@ -190,7 +190,8 @@ class Contract:
         settings = runs.RunSettings.of(options, now)
         db = self._as_read(db, server)
         enforced = self._enforced_over(db, date, unsupported)
-        checked, contract = enforced.checked, enforced.contract
+        checked = enforced.checked
+        contract = enforced.contract
         results = runs.run(checked, db, date, settings, contract)
         return _of_contract(results, contract, settings)
 
@@ -353,7 +354,8 @@ def _declared_columns(frame: object) -> tuple[values.DatasetField, ...]:
     match getattr(frame, "dtypes", None):
         case [*pairs] if all(isinstance(pair, tuple) and len(pair) == 2 for pair in pairs):
             return tuple(values.DatasetField(name, kind) for name, kind in pairs)
-    name, library = type(frame).__name__, type(frame).__module__.partition(".")[0]
+    name = type(frame).__name__
+    library = type(frame).__module__.partition(".")[0]
     kind = name if library == "builtins" else f"{name} of {library}"
     raise RequestError(
         f"{kind} is not a DataFrame of Spark, whose columns have declared types",
@@ -520,7 +522,9 @@ def _scores(results: Results, rules: Mapping[str, Rule]) -> Iterator[tuple[str, 
     """Shares from 0 to 1, by their names. A count is divided by the number of rows."""
     rows = max((item.rows or 0 for item in results.datasets[:1]), default=0)
     for verdict in results.report.verdicts:
-        rule, value, is_share = rules.get(verdict.name), verdict.value, "/" in verdict.expression
+        rule = rules.get(verdict.name)
+        value = verdict.value
+        is_share = "/" in verdict.expression
         if rule is None or value is None or isinstance(value, str) or not (is_share or rows):
             continue
         share = float(value) if is_share else float(value) / rows

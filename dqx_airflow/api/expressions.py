@@ -181,7 +181,8 @@ def _file_around(
 ) -> nodes.File | None:
     """The file around a fragment; None if that has errors, which are reported."""
     parsed = parse(SourceFile(site.span.file, f'suite "s" {{ {before}\n{text}\n{after} }}'))
-    move, last = _mover(text, site), 2 + text.count("\n")
+    move = _mover(text, site)
+    last = 2 + text.count("\n")
     for item in parsed.diagnostics:
         moved: Diagnostic = _moved(item, move)
         if item.span.line > last:
@@ -406,7 +407,8 @@ def _signature(called: Called) -> Signature:
         distinct = name if names.count(name) == 1 else f"{name}_{number + 1}"
         shown.append(Parameter(distinct, kind))
     for name in called.parameters:
-        default, word = Parameter.empty if name == "n" else None, name.replace(" ", "_")
+        default = Parameter.empty if name == "n" else None
+        word = name.replace(" ", "_")
         shown.append(Parameter(word, Parameter.KEYWORD_ONLY, default=default))
     return Signature(shown, return_annotation=MetricExpression)
 

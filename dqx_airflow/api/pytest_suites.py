@@ -80,7 +80,8 @@ class SuiteOfTests(pytest.File):
         settings = self._settings
         try:
             database = self._database(settings)
-            on, how = date_of_run(self.config), RunSettings(settings.defaults)
+            on = date_of_run(self.config)
+            how = RunSettings(settings.defaults)
             return run(self._checked, database, on, how)
         except DqxError as error:
             return error

@@ -470,12 +470,15 @@ def _judged(
     started: datetime,
 ) -> Results:
     """:raises UpstreamFailure: the gate has no results for the date."""
-    (scanned, datasets), options, now = measured, settings.options, settings.now
+    scanned, datasets = measured
+    options = settings.options
+    now = settings.now
     run_id = str(uuid.uuid4())
     labels: Mapping[tuple[str, str], bool] = {}
     if isinstance(db, StoredDatabase):
         day = db.day(plan.suite, plan.date)
-        now, labels = now or day.now, day.labels
+        now = now or day.now
+        labels = day.labels
     verdicts = evaluate(plan, scanned, options.skip_dates, now=now or started)
     requires = options.require_history or plan.require_history
     report = GateReport(

@@ -199,7 +199,8 @@ class Suite:
             value = self._tunables[name].number(value)
         require_no_blank({"agent": agent, "reason": reason})
         change = ParamChange(name, value, agent, reason)
-        own, others = dict[str, float](), dict[str, float]()
+        own = dict[str, float]()
+        others = dict[str, float]()
         for earlier in self._set.values():
             (own if earlier.agent == agent else others)[earlier.param] = earlier.value
         judgement = judge_values(with_values(self._suite, others), {**own, name: value}, agent)
@@ -319,7 +320,8 @@ class Suite:
         :raises SourceError: the suite needs a dataset or dates that the database does not have.
         :raises RequestError: an argument is invalid, or no assertion matches the selection.
         """
-        options, selection = RunOptions(allow_empty=allow_empty), selection_of(**selected)
+        options = RunOptions(allow_empty=allow_empty)
+        selection = selection_of(**selected)
         settings = runs.RunSettings(options, selection=selection)
         return runs.plan_of(self._tuned(), db, date, settings)
 

@@ -77,7 +77,8 @@ def _verify(
 
 def _validated(report: GateReport | Mapping[str, Any] | str, dataset: str) -> values.ValidatedRows:
     if isinstance(report, GateReport):
-        outcome, validated = report.outcome.value, report.validated
+        outcome = report.outcome.value
+        validated = report.validated
     else:
         summary = _summary(report)
         outcome = str(summary.get("outcome"))

@@ -627,7 +627,8 @@ class VerificationSuite:
 
     def _require_allowed(self, agent: str) -> None:
         """:raises ChangeRefusedError: a required assertion would be weakened."""
-        after, values = self._checked(), {tunable.name: tunable.value for tunable in self._tunables}
+        after = self._checked()
+        values = {tunable.name: tunable.value for tunable in self._tunables}
         try:
             for name, value in self._of_people.items():
                 self._tunables[name].value = value
@@ -715,7 +716,8 @@ class VerificationSuite:
         return checked
 
     def _suite(self, diagnostics: list[Diagnostic]) -> nodes.Suite:
-        span, threshold = self._site.span, None
+        span = self._site.span
+        threshold = None
         if self._threshold is not None:
             site = self._site.of(str(self._threshold))
             threshold = number_node(self._threshold, nodes.Unit.PERCENT, site)
@@ -729,7 +731,8 @@ class VerificationSuite:
         )
 
     def _check(self, item: PythonCheck, diagnostics: list[Diagnostic]) -> nodes.Check:
-        site, context = item.site, Context()
+        site = item.site
+        context = Context()
         item(expressions.MetricProvider(), context)
         diagnostics += context.diagnostics
         datasets = item.datasets or tuple(ref.name for ref in self.db.datasets)

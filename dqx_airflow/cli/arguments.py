@@ -150,7 +150,8 @@ def with_shared_options(
 def _run_options() -> Iterator[inspect.Parameter]:
     """The parameters of a command for the options of runs."""
     for option in SETTABLE_OPTIONS.values():
-        kind, flag = type(option.default), option.name.replace("_", "-")
+        kind = type(option.default)
+        flag = option.name.replace("_", "-")
         typed = typer.Option(
             f"--{flag}/--no-{flag}" if kind is bool else f"--{flag}",
             min=0 if kind is float else None,

@@ -113,7 +113,8 @@ def _compared(
 ) -> BacktestComparison:
     today = Backtest(checked.valid_suite, days)
     values = typed_values(typed)
-    proposed, base = today, checked
+    proposed = today
+    base = checked
     if proposal is not None:
         base, proposed_values = _proposed(proposal, checked, path)
         proposed = today if base is checked else Backtest(base.valid_suite, days)
@@ -184,7 +185,8 @@ def _print_comparison(comparison: BacktestComparison, file: Any = None) -> None:
     for assertion in comparison.assertions:
         cells = []
         for status in (*Status, None):
-            was, becomes = assertion.count(status, after=False), assertion.count(status, after=True)
+            was = assertion.count(status, after=False)
+            becomes = assertion.count(status, after=True)
             cells.append(str(was) if was == becomes else f"{was} -> {becomes}")
         days = [
             day_of_instance(day.date, day.map_index) for day in assertion.days if day.changes_side
@@ -194,7 +196,8 @@ def _print_comparison(comparison: BacktestComparison, file: Any = None) -> None:
     console.print(table_of(head, rows))
     values = []
     for name, value in comparison.values_after.items():
-        own, unit = comparison.values_before.get(name), comparison.units.get(name, Unit.PLAIN)
+        own = comparison.values_before.get(name)
+        unit = comparison.units.get(name, Unit.PLAIN)
         if own != value:
             old = "none" if own is None else number_text(own, unit)
             values.append((name, old, number_text(value, unit)))

@@ -348,7 +348,8 @@ class _CallReader:
         other."""
         files: dict[str, str] = {}
         for request in requests:
-            gate, name = request.run_key.gate, request.suite.name
+            gate = request.run_key.gate
+            name = request.suite.name
             if request.results_root and files.setdefault(gate, name) != name:
                 message = f"two suites are named '{gate}': {files[gate]} and {name}"
                 hint = "rename one of them, or run them one by one"
@@ -383,7 +384,9 @@ class _CallReader:
         # An invalid dataset has been reported: it is assumed to meet all requirements.
         assumed = {name: DatasetRef(name, date_column="?") for name in self.unsound}
         known_refs = tuple({**given, **assumed}.values())
-        suite, shadow, selection = checked.suite, self.options.shadow, self.options.selection
+        suite = checked.suite
+        shadow = self.options.shadow
+        selection = self.options.selection
         if selection is not None:
             seen_here = selectable_assertions(suite, source, known_refs, template.run_key.date)
             selection = self._selection_in(path, seen_here, selection)
@@ -520,7 +523,8 @@ class _CallReader:
         enforced = enforcement.over(
             tuple(datasets.values()), on=template.run_key.date, unsupported=self.unsupported.value
         )
-        suite, selection = enforced.checked.valid_suite, options.selection
+        suite = enforced.checked.valid_suite
+        selection = options.selection
         self.used.update(datasets_of(suite.checks))
         if selection is not None:
             seen_here = selectable_assertions(

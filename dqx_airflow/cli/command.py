@@ -84,7 +84,8 @@ def require_new(path: Path) -> None:
 
 def from_here(path: Path) -> str:
     """A path relative to the working directory, if it is below."""
-    here, absolute = Path.cwd(), path.absolute()
+    here = Path.cwd()
+    absolute = path.absolute()
     return str(absolute.relative_to(here)) if absolute.is_relative_to(here) else str(path)
 
 

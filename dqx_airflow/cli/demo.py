@@ -500,7 +500,8 @@ def _show(
 def _scaled(verdict: Verdict) -> str:
     from dqx_airflow.diagnostics.verdicts import format_value
 
-    value, scaled = format_value(verdict.value), format_value(verdict.scaled_value)
+    value = format_value(verdict.value)
+    scaled = format_value(verdict.scaled_value)
     return (
         f"{verdict.name}: {value} x {verdict.multiplier:g} = {scaled}, expected "
         f"{verdict.expected} (profile {', '.join(verdict.profiles)})"

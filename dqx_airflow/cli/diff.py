@@ -185,7 +185,8 @@ def _suites_at(revision: str, folder: Path) -> dict[Path, nodes.Suite]:
     # A `dqx.toml` marks the root of a project, where imports are searched.
     kept = {name: about for about, _, name in entries if _KEPT.search(name)}
     for name, about in kept.items():
-        (mode, _, blob), path = about.split(), folder / name
+        mode, _, blob = about.split()
+        path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         content = git("cat-file", "blob", blob)
         if mode != _LINK:

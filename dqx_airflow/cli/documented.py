@@ -40,7 +40,8 @@ def documented(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def parameters_of(options: type) -> list[Parameter]:
     """The parameters of a command for the fields of a `documented` dataclass."""
-    (_, helps), kinds = _described(options), get_annotations(options, eval_str=True)
+    _, helps = _described(options)
+    kinds = get_annotations(options, eval_str=True)
     keyword = Parameter.KEYWORD_ONLY
     parameters = (
         Parameter(each.name, keyword, default=each.default, annotation=kinds[each.name])

@@ -118,5 +118,6 @@ def _message(error: Exception) -> str:
 
 
 def _first_line(error: Exception) -> str:
-    name, line = type(error).__name__, first_line(error)[:300]
+    name = type(error).__name__
+    line = first_line(error)[:300]
     return name if line == name else f"{name}: {line}"

@@ -145,7 +145,8 @@ def _plan(options: Options, format: TextOrJson, *, shows_cost: bool) -> str:
     errors = tuple(error for error in errors_of(call.diagnostics) if error.code != "E009")
     if errors or not call.requests:
         raise drawn_error(errors, call.sources)
-    plans, unknown = [], dict[str, None]()
+    plans = []
+    unknown = dict[str, None]()
     for request in call.requests:
         checked = checked_suite(request)
         datasets = assumed(checked.valid_suite, request.datasets)
@@ -212,7 +213,8 @@ def _span_last(items: list[tuple[str, object]]) -> dict[str, object]:
 def _outline(node: object, depth: int = 0) -> str:
     """The tree as an outline: a line for each node, followed by its plain values."""
     parts = [(field.name, getattr(node, field.name)) for field in fields(node)]  # type: ignore[arg-type]
-    plain, inner = [], []
+    plain = []
+    inner = []
     for name, value in parts:
         if nested := list(_dataclasses_in(value)):
             inner += [child for child in nested if not isinstance(child, Span)]

@@ -102,7 +102,8 @@ def _incidents_of(
     match = re.fullmatch(r"(.*?)(?:\[(\d+)\])?", gate or "", re.DOTALL)
     if gate is None or match is None:
         return [*found]
-    own, index = {*gates_called(results, match[1])}, match[2]
+    own = {*gates_called(results, match[1])}
+    index = match[2]
     return [
         one
         for one in found
@@ -147,7 +148,8 @@ def _row(one: Incident, lacking: Sequence[LackingRows]) -> tuple[str, ...]:
     gate = f"{one.last.run_key.gate_instance} {one.rows}".strip()
     held = (f"{rows.dataset}: {'?' if rows.rows is None else rows.rows}" for rows in lacking)
     by = one.acknowledgement.author if one.acknowledgement else ""
-    worst, day = one.last.worst or "", one.date.isoformat()
+    worst = one.last.worst or ""
+    day = one.date.isoformat()
     return one.id[:8], gate, day, one.status, ", ".join(held), worst, by
 
 
@@ -183,7 +185,8 @@ def accept(
     from dqx_airflow.results.decisions import acceptances
     from dqx_airflow.results.incidents import write_notes
 
-    results, day = results_at(root), on.date()
+    results = results_at(root)
+    day = on.date()
     found = _incidents_of(results, gate, day)
     about = [one for one in found if one.is_open and one.id.startswith(incident or "")]
     if len(about) != 1:
@@ -286,6 +289,7 @@ def waivers(
 
 def _waiver_row(one: Waiver, now: datetime) -> tuple[str, ...]:
     ended = f"ended by {one.ended_by}" if one.ended_by else "ended"
-    state, limit = "active" if one.is_active(now) else ended, re.sub(r"^[^,]*(, )?", "", one.terms)
+    state = "active" if one.is_active(now) else ended
+    limit = re.sub(r"^[^,]*(, )?", "", one.terms)
     until = one.until.isoformat()
     return one.id[:8], one.gate, one.name, until, limit, one.owner, one.reason, state

@@ -28,7 +28,8 @@ JsonObject: TypeAlias = "dict[str, Any]"
 
 def alert_object(alert: Alert) -> JsonObject:
     """A failure of a past day, with its label."""
-    verdict, label = alert.verdict, alert.label
+    verdict = alert.verdict
+    label = alert.label
     return _object(
         date=alert.date,
         gate=alert.gate,

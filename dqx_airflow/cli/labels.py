@@ -50,7 +50,8 @@ def alerts(
     from dqx_airflow.results.alerts import alerts as find_alerts
     from dqx_airflow.results.past_days import runs_of_suite
 
-    stored, name = arguments.results_of(suite, results), arguments.suite_name(suite)
+    stored = arguments.results_of(suite, results)
+    name = arguments.suite_name(suite)
     last = until.date() if until else date.today()
     first = days_before(last, days - 1)
     listed = find_alerts(
@@ -97,7 +98,8 @@ def _alerts_csv(listed: tuple[Alert, ...]) -> str:
         head.remove("map_index")
     rows = []
     for fields in map(_shown_fields, listed):
-        label, reason = fields["label"].replace(" ", "_"), fields["label_reason"]
+        label = fields["label"].replace(" ", "_")
+        reason = fields["label_reason"]
         cells = {**fields, "label": label, "reason": reason}
         rows.append([cells[name] for name in head])
     return arguments.csv_text(head, rows)
@@ -148,7 +150,8 @@ def read_new_labels(path: Path) -> list[NewLabel]:
             rows = [(reader.line_num, row) for row in reader]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise RequestError(f"cannot read {path}: {error}") from error
-    new_labels, problems = [], []
+    new_labels = []
+    problems = []
     for line, row in rows:
         try:
             new = _new_label(row)
@@ -187,7 +190,8 @@ def _new_label(row: Mapping[str, str | None]) -> NewLabel | None:
     index = cell("map_index")
     if index and not (index.isascii() and index.isdigit()):
         raise ValueError(f"'{index}' is not a map index: write 0, 1, 2 or more")
-    reason, check = cell("reason") or None, cell("check") or None
+    reason = cell("reason") or None
+    check = cell("check") or None
     map_index = int(index) if index else None
     return NewLabel(on, cell("assertion"), kinds[label], reason, check, map_index)
 
@@ -304,7 +308,8 @@ def _offer_labels(
         return
     rows = []
     for one in wanted:
-        day, cost = day_of_instance(one.date, one.map_index), f"{one.expected_cost:.3g}"
+        day = day_of_instance(one.date, one.map_index)
+        cost = f"{one.expected_cost:.3g}"
         rows.append((day, one.name, str(one.failures), cost))
     print_table(("date", "assertion", "failures that day", "expected cost"), rows)
     instance = " --map-index NUMBER" if any(one.map_index >= 0 for one in wanted) else ""

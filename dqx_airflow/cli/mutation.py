@@ -66,7 +66,8 @@ def mutate(
 
     options = arguments.Options((suite,), date=on, datasets=dataset, config=config, results=results)
     request, now = _fine_day(options)
-    checked, day = checked_suite(request), request.run_key.date
+    checked = checked_suite(request)
+    day = request.run_key.date
     needed = [(day - one.date).days for one in plan_of(request, checked).requests if one.date]
     days = max(_LEAST_DAYS, *needed, 0)
     with ExitStack() as opened:
@@ -97,7 +98,8 @@ def _fine_day(options: arguments.Options) -> tuple[GateRequest, datetime]:
     from dqx_airflow.results.runs import find_report
 
     request = request_of(options)
-    key, root = request.run_key, request.results_root
+    key = request.run_key
+    root = request.results_root
     day = key.date if options.date else None
     wanted = RunsWanted(suite=key.gate, since=day, until=day, is_partial=False)
     stored = StoredResults(root, storage_options())

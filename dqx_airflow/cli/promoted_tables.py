@@ -36,7 +36,8 @@ def adopt(
     from dqx_airflow.engine.outputs import promoted_slices
     from dqx_airflow.engine.sources.listing import absolute
 
-    owner, now = owner or gate, str(int(time.time() * 1000))
+    owner = owner or gate
+    now = str(int(time.time() * 1000))
     properties = {promoted_slices.adoption(gate, owner): now}
     ((key, value),) = properties.items()
     name = target if is_table(target) else f"delta.`{absolute(target)}`"

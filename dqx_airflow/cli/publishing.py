@@ -67,7 +67,8 @@ def publish(
     for name in {branch, *({to} & refs.keys())} - branches.keys():
         hint = did_you_mean(name, branches) or ""
         raise RequestError(f"{table} has no branch '{name}'", hint)
-    head, target = branches[branch].snapshot_id, branches.get(to)
+    head = branches[branch].snapshot_id
+    target = branches.get(to)
     if snapshot not in (None, head):
         _refuse(f"branch {branch} has snapshot {head}, not {snapshot}")
     if report is not None and (problem := _objection(report, found, branch, head)):
@@ -119,7 +120,8 @@ def _table(catalog: str | None, name: str) -> Any:
 def _objection(report: GateReport, table: Any, branch: str, head: int) -> str | None:
     """The reason why a run does not certify a branch of a table with the snapshot `head`; None if
     it does."""
-    name, place = ".".join(table.name()), trimmed_location(table.location())
+    name = ".".join(table.name())
+    place = trimmed_location(table.location())
     read = [one for one in report.datasets if _is_of(one, name, place)]
     if not read:
         return f"has not read {name}"

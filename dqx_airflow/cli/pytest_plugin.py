@@ -27,7 +27,8 @@ def dql_suite(request: pytest.FixtureRequest) -> Callable[..., Results]:
     as mappings, or frames of pandas, Arrow or Polars. `date_columns` are their date columns by
     name. Returns the `Results`; `.raise_for_failures()` fails the test with the report of a gate.
     """
-    home, root = request.path.parent, request.config.rootpath
+    home = request.path.parent
+    root = request.config.rootpath
 
     def run(
         path: str | Path,

@@ -96,7 +96,8 @@ def show(
         ]
         for row in rows
     ]
-    text, head = _json(rows) if output == "json" else None, ("date", *names, "reasons")
+    text = _json(rows) if output == "json" else None
+    head = ("date", *names, "reasons")
     command.print_list(text, head, lines, "no rows in quarantine")
 
 
@@ -139,8 +140,11 @@ def release(
     print_diagnostics(call)
     if call.has_errors:
         raise typer.Exit(EXIT_WRONG)
-    first, dataset = call.requests[0], _released_dataset(call, of)
-    results, by, rows = results_at(first.results_root), author or getpass.getuser(), 0
+    first = call.requests[0]
+    dataset = _released_dataset(call, of)
+    results = results_at(first.results_root)
+    by = author or getpass.getuser()
+    rows = 0
     pairs = tuple((text.partition("=")[0], text.partition("=")[2]) for text in promote_slice or ())
     of_day = datetime.combine(first.run_key.date, time())
     _, found = _quarantined(place, gate, of_day)
@@ -226,7 +230,8 @@ def discard(
         raise RequestError(
             "which rows to discard is not said", "add --gate, --date or --older-than 30d"
         )
-    results, by = results_at(root), author or getpass.getuser()
+    results = results_at(root)
+    by = author or getpass.getuser()
     before = date.today() - days_in(older_than, "--older-than") if older_than else None
     table, found = _quarantined(place, gate, on, before)
     if found:

@@ -156,7 +156,8 @@ def junit_xml(reports: Iterable[GateReport]) -> str:
             cases = [
                 _case(verdict, report) for verdict in report.verdicts if verdict.check == check
             ]
-            name, facts = f"{report.suite} / {check}{day}", _facts(report)
+            name = f"{report.suite} / {check}{day}"
+            facts = _facts(report)
             suites.append({"name": name, "report": report, "facts": facts, "cases": cases})
     spent = sum((report.finished_at - report.started_at for report in reports), timedelta())
     seconds = spent.total_seconds()
@@ -230,7 +231,8 @@ def write_reports(
     if output is Output.JUNIT:
         typer.echo(junit_xml(reports), file=console.file, nl=False)
         return
-    is_range, written_reports = len(dates) > 1, []
+    is_range = len(dates) > 1
+    written_reports = []
     for report in reports:
         written_reports.append(report)
         match output:

@@ -237,8 +237,11 @@ def _rows(runs: tuple[RunRow, ...]) -> Iterator[tuple[str | Text, ...]]:
         if run.partial is not None:
             failed += f", partial: {run.partial.selected} of {run.partial.assertions}"
         worst = f"{run.worst} ({run.worst_severity.value})" if run.worst_severity else ""
-        key, attempt, ended = run.run_key, str(run.attempt.number), _timestamp(run.finished_at)
-        outcome, on = coloured(run.outcome), key.date.isoformat()
+        key = run.run_key
+        attempt = str(run.attempt.number)
+        ended = _timestamp(run.finished_at)
+        outcome = coloured(run.outcome)
+        on = key.date.isoformat()
         yield run.run_id[:8], outcome, key.gate_instance, on, attempt, failed, worst, ended
 
 

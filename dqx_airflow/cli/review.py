@@ -91,7 +91,8 @@ def _print_proposals(waiting: list[Proposal], output: command.TableOrJson) -> No
     for proposal in waiting:
         at = f"{proposal.at:%Y-%m-%d %H:%M}Z"
         rows.append((proposal.id, at, proposal.agent, _changes_of(proposal), proposal.reason or ""))
-    is_json, plain = output == "json", [json.loads(proposal.to_json()) for proposal in waiting]
+    is_json = output == "json"
+    plain = [json.loads(proposal.to_json()) for proposal in waiting]
     head = ("id", "proposed", "agent", "change", "why")
     command.print_list(json_text(plain) if is_json else None, head, rows, "no pending proposals")
     for proposal in () if is_json else waiting:

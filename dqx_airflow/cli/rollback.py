@@ -33,10 +33,12 @@ def rollback(
 
     file = arguments.suite_file(suite)
     file.read()  # a file that is not a suite has no history
-    log, cut = file.history, cut_of(to, file.history)
+    log = file.history
+    cut = cut_of(to, file.history)
     taken = undone(file, cut)
     current_values = {tunable.name: tunable.value for tunable in tunables_of(taken.suite)}
-    units, facts = units_of(taken.suite), {"to": to, "id": new_id()}
+    units = units_of(taken.suite)
+    facts = {"to": to, "id": new_id()}
     earlier_values = values_at(log.changes(), cut)
     changes = [
         ParamChange(name, value, reason=reason, action="rollback", facts=tuple(facts.items()))

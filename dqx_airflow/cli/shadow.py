@@ -125,7 +125,8 @@ def promote(
     from dqx_airflow.tuning.review import promote as drop_experimental
     from dqx_airflow.tuning.review import promote_values
 
-    file, who = arguments.suite_file(suite), author or getpass.getuser()
+    file = arguments.suite_file(suite)
+    who = author or getpass.getuser()
     if shadow is None:
         owner, name = drop_experimental(file, assertion, who, check=check)
         lines = [f"promoted: '{name}' of check '{owner}' can block from now on"]

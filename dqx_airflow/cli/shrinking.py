@@ -85,7 +85,8 @@ def shrink(
         problem = f"run {report.run_id} has no failed assertion {assertion or ''}".rstrip()
         raise RequestError(f"{problem} of a suite", f"those that failed: {names}")
     file = report.sources[0].file if report.sources else failed.span and failed.span.file
-    path, on = suite or Path(file or "?"), report.run_key.date
+    path = suite or Path(file or "?")
+    on = report.run_key.date
     request = request_of(arguments.Options((path,), date=f"{on}", datasets=dataset, config=config))
     refs = as_read(request.datasets, report)
     dates = {ref.name: ref.date_column for ref in refs if ref.date_column}
@@ -161,7 +162,8 @@ class _Shrinker:
         plan = plan_of(self.checked, self._database(tables), self.on, settings)
         if any(one.date not in (None, self.on) for one in plan.requests):
             raise self._error(f"compares {self.on} with other days")
-        result, later = self._result(tables), datetime.now(timezone.utc) + timedelta(days=365)
+        result = self._result(tables)
+        later = datetime.now(timezone.utc) + timedelta(days=365)
         if result.status is not Status.FAILED:
             reason = result.reason or "the rule has changed, or these are other rows"
             raise self._error(f"does not fail in memory: {reason}")
@@ -199,7 +201,8 @@ class _Shrinker:
         return MemoryDatabase(tables, date_columns=self.dates)
 
     def _result(self, tables: Tables, now: datetime | None = None) -> Verdict:
-        database, own = self._database(tables), (self.failed.check, self.failed.name)
+        database = self._database(tables)
+        own = (self.failed.check, self.failed.name)
         settings = RunSettings(now=now, selection=self.alone)
         results = run(self.checked, database, self.on, settings)
         return next(one for one in results if (one.check, one.name) == own)
@@ -221,7 +224,8 @@ class _Shrinker:
 
 def _is_above(verdict: Verdict) -> bool | None:
     """True if the value is above the limit; None if the two are not compared."""
-    value, limit = verdict.scaled_value, verdict.threshold
+    value = verdict.scaled_value
+    limit = verdict.threshold
     return None if value is None or limit is None else bool(value > limit)  # type: ignore[operator]
 
 
@@ -260,7 +264,8 @@ def _fake(value: Any, number: int) -> Any:
 
     :raises RequestError: there are no more, or the type has none.
     """
-    is_text, text = isinstance(value, str), ""
+    is_text = isinstance(value, str)
+    text = ""
     for character in reversed(str(value)):
         is_letter = is_text and character.isalpha()
         letters = _DIGITS if character.isdecimal() else ascii_lowercase if is_letter else character

@@ -62,7 +62,8 @@ def tune(
     from dqx_airflow.tuning.tuner import ProfileDays, Rules
 
     first, last = arguments.first_and_last(since, until, default=180)
-    stored, file = arguments.results_of(suite, results), arguments.suite_file(suite)
+    stored = arguments.results_of(suite, results)
+    file = arguments.suite_file(suite)
     rules = Rules(max_move, min_labels, ProfileDays(profile_days))
     days, tuned, contradicted = _tuned(file, stored, first, last, rules, holidays, gate)
     proposals = [result.proposal for result in tuned if result.proposal is not None]

@@ -75,7 +75,8 @@ def _draw_one(diagnostic: Diagnostic, sources: Mapping[str, Sequence[str]], colo
         paint(" " * gutter + "-->", _BLUE) + f" {printable(span.file)}:{span.line}:{span.column}",
         bar,
     ]
-    file, excerpt_above = span.file, ""
+    file = span.file
+    excerpt_above = ""
     for place, label, caret, shade in marks:
         if place.file != file:
             file = place.file

@@ -36,7 +36,8 @@ def check_annotation(annotation: nodes.Annotation, annotated: str) -> Iterator[D
 
     :param annotated: the kind of statement below it, a key of `ANNOTATED`.
     """
-    name, known = annotation.name, ANNOTATED[annotated]
+    name = annotation.name
+    known = ANNOTATED[annotated]
     if name.text not in known:
         message = f"unknown annotation '@{name.text}'"
         help_line = did_you_mean(name.text, known)

@@ -102,7 +102,8 @@ def _measures() -> Iterator[Called]:
         )
         yield Called(name, CallableKind.EXTENDED, f"{name}(metric)", doc, _METRIC, ("lag",))
     for name, doc in derived.WINDOW_DOCS.items():
-        signature, sentence = f"{name}(metric, n 7)", f"{doc[0].upper()}{doc[1:]}."
+        signature = f"{name}(metric, n 7)"
+        sentence = f"{doc[0].upper()}{doc[1:]}."
         parameters = derived.window_parameters(name)
         yield Called(name, CallableKind.EXTENDED, signature, sentence, _METRIC, parameters)
     for name, doc in derived.AGES.items():
@@ -113,10 +114,8 @@ def _measures() -> Iterator[Called]:
         sentence = (
             f"{doc[0].upper()}{doc[1:]}. Between the rows of the day and those of earlier days."
         )
-        signature, example = (
-            f"{name}(column, usual n 28)",
-            f"assert {name}(amount, usual n 28) < 0.2",
-        )
+        signature = f"{name}(column, usual n 28)"
+        example = f"assert {name}(amount, usual n 28) < 0.2"
         yield replace(_of_column(name, signature, sentence, example), parameters=DRIFT_PARAMETERS)
     for name, written in WITH_CONDITION.items():
         doc = "Only valid together with its condition."
@@ -127,7 +126,8 @@ def _measures() -> Iterator[Called]:
         yield called
     for name, (fewest, most) in derived.ARITY.items():
         signature = f"{name}(x)" if most == 1 else f"{name}(x, y, ...)"
-        doc, taken = derived.FUNCTION_DOCS[name], _METRIC * fewest
+        doc = derived.FUNCTION_DOCS[name]
+        taken = _METRIC * fewest
         yield Called(name, CallableKind.FUNCTION, signature, doc, taken, repeats=most is None)
     for name, meaning in derived.SHORTCUTS.items():
         arguments, taken = _SHORTCUT_ARGUMENTS.get(name, _OF_COLUMNS)

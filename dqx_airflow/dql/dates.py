@@ -91,9 +91,11 @@ def _periods(
     If the end has an earlier month than the start, it belongs to the following year. If only
     one of the two has an explicit year, it fixes the year of the other.
     """
-    start_month, end_month = _month(start), _month(end)
+    start_month = _month(start)
+    end_month = _month(end)
     rolls_over = bool(start_month and end_month and end_month < start_month)
-    fixed_start, fixed_end = _fixed_year(start), _fixed_year(end)
+    fixed_start = _fixed_year(start)
+    fixed_end = _fixed_year(end)
     years = range(max(year - 1, 1), min(year + 1, 9999) + 1)
     if fixed_start:
         years = range(fixed_start, fixed_start + 1)
@@ -137,7 +139,8 @@ def evaluate(node: nodes.Expression, anchor: date) -> date | None:
             in_year = _year(year, anchor)
             return _nth_weekday(in_year, MONTHS[_word(month)], WEEKDAYS[_word(weekday)], _whole(n))
         case nodes.Call(name=nodes.Name(text=month), arguments=(day, *year)):
-            in_year, number = _year(year, anchor), MONTHS[month]
+            in_year = _year(year, anchor)
+            number = MONTHS[month]
             if not 1 <= in_year <= 9999 or _whole(day) > calendar.monthrange(in_year, number)[1]:
                 return None  # february(29) in most years
             return date(in_year, number, _whole(day))

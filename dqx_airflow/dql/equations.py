@@ -62,7 +62,8 @@ def _expression(node: nodes.Expression, symbols: dict[nodes.Call, Any]) -> Any:
         case nodes.Negative(operand=operand):
             return -_expression(operand, symbols)
         case nodes.Arithmetic(op=op, left=left, right=right):
-            a, b = _expression(left, symbols), _expression(right, symbols)
+            a = _expression(left, symbols)
+            b = _expression(right, symbols)
             return {"+": a.__add__, "-": a.__sub__, "*": a.__mul__, "/": a.__truediv__}[op](b)
         case nodes.Call(name=name) if name.text in METRICS and METRICS[name.text].unit.is_whole:
             symbol = sympy.Dummy(name.text, integer=True, nonnegative=True)

@@ -144,7 +144,9 @@ class Expander:
         return self._body(macro.body, inside)
 
     def _defined(self, use: nodes.Use, around: _Around) -> Defined | None:
-        scope, stack, chain = around.scope, around.macros, around.uses
+        scope = around.scope
+        stack = around.macros
+        chain = around.uses
         name = use.name.text
         defined = scope.macros.get(name)
         if defined is None:
@@ -218,7 +220,9 @@ class Expander:
 
     def _filled(self, node: Node, around: _Around) -> Node:
         """The node with arguments for placeholders, and constants of the macro's own file."""
-        home, bindings, chain = around.scope, around.bindings, around.uses
+        home = around.scope
+        bindings = around.bindings
+        chain = around.uses
         if not chain and not home.imports:
             return node  # outside of macros, only names of an import stand for something else
 

@@ -106,7 +106,9 @@ def alone(word: Word) -> LineGroup:
 def group(parts: Sequence[Part]) -> LineGroup:
     """The parts as a group; at least one is required."""
     content = parts[0].content
-    width, head, is_breakable = content.width, content.head, content.is_breakable
+    width = content.width
+    head = content.head
+    is_breakable = content.is_breakable
     for part in parts[1:]:
         content = part.content
         if part.breaks is Break.ALWAYS or content.first.comments or content.width is None:
@@ -182,7 +184,8 @@ class _LayoutWriter:
             self.lines.append(line)
         if has_blank:
             self.lines.append("")
-        self.line, self.column = [" " * indent], indent
+        self.line = [" " * indent]
+        self.column = indent
 
     def _put(self, text: str) -> None:
         self.line.append(text)
@@ -334,12 +337,16 @@ class _Formatter:
         for written in _spread(children):
             child = _bare(written, precedence)
             blanks = 0 if before is None else _blanks_between(before, _first(child), rule)
-            breaks, depth, closes = Break.NEVER, 0, False
+            breaks = Break.NEVER
+            depth = 0
+            closes = False
             if rule not in _PLACEHOLDERS and not _must_follow(_first(child)):
                 if child in _CLOSING and before not in _OPENING:
-                    breaks, closes = Break.FITTING, True
+                    breaks = Break.FITTING
+                    closes = True
                 elif before == "," or (before in _OPENING and child not in _CLOSING):
-                    breaks, depth = Break.FITTING, 1
+                    breaks = Break.FITTING
+                    depth = 1
             self.is_glued = before is not None and not blanks and breaks is Break.NEVER
             parts.append(Part(self._content(child), blanks, breaks, depth, closes))
             before = _last(child)
@@ -352,7 +359,8 @@ class _Formatter:
         )
         is_glued = self.is_glued or _must_follow(token)
         comments, after_blank = self._gap(token.start_pos or 0)
-        self.position, self.is_glued = token.end_pos or 0, False
+        self.position = token.end_pos or 0
+        self.is_glued = False
         if is_glued:
             self.carried = tuple(replace(comment, after_blank=False) for comment in comments)
             return Word(text)

@@ -66,10 +66,12 @@ class Linker:
 
         :param importers: of an imported file: the names of those that lead to it.
         """
-        scope, chain = Scope(name), (*importers, name)
+        scope = Scope(name)
+        chain = (*importers, name)
         for statement in file.all_imports:
             self._import(statement, scope, chain)
-        constants, macros = file.all_constants, file.all_macros
+        constants = file.all_constants
+        macros = file.all_macros
         self._report_duplicates("E011", "constant", constants)
         self._report_duplicates("E210", "macro", macros)
         definitions: tuple[nodes.Constant | nodes.Macro, ...] = (*constants, *macros)

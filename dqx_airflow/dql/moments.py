@@ -111,7 +111,8 @@ def _objection_to_day(text: str) -> tuple[str, str] | None:
 
 
 def _no_moment(text: str, span: Span) -> Diagnostic:
-    message, help_line = f'"{text}" is not a date or timestamp', _EXAMPLE
+    message = f'"{text}" is not a date or timestamp'
+    help_line = _EXAMPLE
     day = _DAY.match(text)
     if day is not None:
         wrong = _objection_to_day(day[0])

@@ -161,7 +161,8 @@ def _show_rows_match(claim: nodes.RowsMatch) -> str:
 
 def show_for_each(groups: nodes.ForEach) -> str:
     """The groups of an assertion, as written."""
-    columns, share = show_columns(groups.columns), groups.share
+    columns = show_columns(groups.columns)
+    share = groups.share
     text = f"for {show_number(share)} of groups by {columns}" if share else f"for each {columns}"
     return text if groups.groups is None else f"{text} in {_show_groups(groups.groups)}"
 

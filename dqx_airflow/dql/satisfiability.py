@@ -113,7 +113,8 @@ class Surroundings:
 
     def rows_of(self, call: nodes.Call) -> RowsOfDay:
         """The rows of a call."""
-        named, lag = call.parameter("dataset"), call.parameter("lag")
+        named = call.parameter("dataset")
+        lag = call.parameter("lag")
         dataset = named.text if isinstance(named, nodes.Name) else self.dataset
         if lag is None:
             return RowsOfDay(dataset, 0, call.where)
@@ -348,7 +349,8 @@ class _Question:
 
     def answer(self) -> Diagnostic | None:
         """The finding; None if it depends on the data, or cannot be proved."""
-        subject, condition = self._side(self.expression), self.condition
+        subject = self._side(self.expression)
+        condition = self.condition
         if isinstance(condition, nodes.Is):
             return self._about_none(subject, condition.keyword)
         sides = [subject, *map(self._side, nodes.bounds_of(condition))]
@@ -382,9 +384,11 @@ class _Question:
     def _about_none(self, subject: _Side, keyword: nodes.Keyword) -> Diagnostic | None:
         wants_none = keyword is nodes.Keyword.NONE
         if subject.range.is_empty:
-            reason, holds = f"{subject.text} never has a value", wants_none
+            reason = f"{subject.text} never has a value"
+            holds = wants_none
         elif subject.range.is_certain:
-            reason, holds = f"{subject.text} always has a value", not wants_none
+            reason = f"{subject.text} always has a value"
+            holds = not wants_none
         else:
             return None
         return self._always(reason, []) if holds else _never(reason, self.condition.span)
@@ -442,7 +446,8 @@ class _Question:
 
     def _below(self, left: _Side, right: _Side, *, is_strict: bool) -> _Certain | None:
         """Whether `left < right`, or `left <= right`."""
-        a, b = left.range, right.range
+        a = left.range
+        b = right.range
         known = _known("-", left.node, right.node, self.surroundings)
         low, high = known or (-_INFINITY, _INFINITY)
         if a.high < b.low or (not is_strict and (a.high <= b.low or high <= 0)):
@@ -586,11 +591,14 @@ def check_rows(
         if is_filter:
             if isinstance(guilty, nodes.Junction) and guilty.span == guilty.right.span:
                 help_line = "it contradicts the filter around it: correct one of them"
-            message, code = "no row can match this filter", "E104"
+            message = "no row can match this filter"
+            code = "E104"
         elif _TRUE in truths:
-            message, code = "no row can violate this", "W008"
+            message = "no row can violate this"
+            code = "W008"
         else:
-            message, code = "no row can satisfy this", "E104"
+            message = "no row can satisfy this"
+            code = "E104"
         yield Diagnostic(message, guilty.span, code=code, help=help_line)
         return
 
@@ -642,7 +650,8 @@ class _TestReader:
                 if self._literal(right) is None:
                     operand, op, parts = right, MIRRORED[op], (operand,)
             case nodes.Within(operand=operand, low=low, high=high):
-                op, parts = "between", (low, high)
+                op = "between"
+                parts = (low, high)
             case nodes.Member(operand=operand, choices=nodes.Listing(items=parts)):
                 op = "in"
             case nodes.IsNull(operand=operand):

@@ -148,7 +148,8 @@ def spark_tokens(text: str) -> list[Token]:
         match = _TOKEN.match(text, position)
         if match is None:
             raise UnreadableError(_unread(text, position))
-        kind, piece = match.lastgroup, match[0]
+        kind = match.lastgroup
+        piece = match[0]
         is_raw = tokens and tokens[-1].text in ("r", "R") and text[position - 1] in "rR"
         if kind == "string" and is_raw:
             if piece[-2] == "\\" or piece[0] in piece[1:-1]:
@@ -249,7 +250,8 @@ def _uses(tokens: Sequence[Token], at: int) -> Iterator[_Use]:
 
 def arguments_of(tokens: Sequence[Token], opening: int) -> Iterator[Sequence[Token]]:
     """The tokens of each argument of a call, whose parenthesis is at `opening`."""
-    depth, start = 0, opening + 1
+    depth = 0
+    start = opening + 1
     for at in range(opening, len(tokens)):
         text = tokens[at].text
         depth += (text in "([") - (text in ")]") if tokens[at].kind == "sign" else 0
@@ -291,7 +293,8 @@ def _is_guarded(before: Sequence[Token], longest: int) -> bool:
     """True for `length(x) <= 700 AND x`, also with a NOT."""
     texts = [token.text.lower() for token in before]
     for size in range(1, len(texts) // 2):
-        operand, rest = texts[-size:], texts[:-size]
+        operand = texts[-size:]
+        rest = texts[:-size]
         if operand[:1] == ["not"]:
             continue
         if rest[-1:] == ["not"]:

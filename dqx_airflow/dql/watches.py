@@ -85,7 +85,8 @@ def _claims_on(
         if name.lower() == date_column:
             continue
         yield "nulls", name
-        family, is_key = family_of(kind), is_named_like_a_key(name)
+        family = family_of(kind)
+        is_key = is_named_like_a_key(name)
         if family is Family.TEXT or (is_key and kind in WHOLE_SIZES):
             yield "distinct", name
         elif family is Family.NUMBER and not is_key and not _DATE_PART.search(name):
@@ -158,7 +159,8 @@ def watch_behind(
 
 
 def _claim(check: nodes.Check, watch: nodes.Watch, kind: Kind, column: str) -> nodes.Assertion:
-    span, dataset = watch.span, watch.dataset
+    span = watch.span
+    dataset = watch.dataset
     named = nodes.Parameter(nodes.Name("dataset", span=dataset.span), dataset, span=dataset.span)
     own: tuple[nodes.Parameter, ...] = () if check.datasets == (dataset,) else (named,)
 

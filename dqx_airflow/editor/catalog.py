@@ -61,7 +61,8 @@ class Catalog:
         columns = table.get("columns")
         if isinstance(columns, list):
             return tuple(KnownColumn(str(column)) for column in columns)
-        path, format = self.path(dataset), table.get("format", "delta")
+        path = self.path(dataset)
+        format = table.get("format", "delta")
         if path is None or format not in _READ or "://" in path:
             return ()
         place = self.folder / path

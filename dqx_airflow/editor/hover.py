@@ -46,7 +46,8 @@ def _word(text: str, offset: int) -> Hover | None:
         if match.start() > offset:
             break
         if offset <= match.end() and vocabulary.quoted_around(text, match.start() + 1) is None:
-            word, (start, end) = match[0], match.span()
+            word = match[0]
+            start, end = match.span()
             if word in vocabulary.place_at(text, start).words:
                 return Hover(start, end, f"`{word}`\n\n{vocabulary.KEYWORDS[word]}")
             if word in MEASURES and text[end : end + 1] == "(":

@@ -138,7 +138,8 @@ class _OccurrenceFinder:
         yield from self._parts(macro.body, _Around(parameters))
 
     def _loop(self, loop: nodes.Loop, around: _Around) -> Iterator[Occurrence]:
-        variable, over = loop.variable, loop.over
+        variable = loop.variable
+        over = loop.over
         if over.text in around.parameters:
             places = (around.parameters[over.text],)
             yield Occurrence(SymbolKind.PARAMETER, over.text, over.span, places)
@@ -297,7 +298,8 @@ class _OccurrenceFinder:
 
     def _matches_in(self, pattern: re.Pattern[str], span: Span) -> list[tuple[str, Span]]:
         """The match of a pattern within a span: its group if it has one, and the position."""
-        lines, group = self.reading.lines, pattern.groups
+        lines = self.reading.lines
+        group = pattern.groups
         start, end = lines.stretch(span)
         return [
             (match[group], lines.span(match.start(group), match.end(group), span.file))
@@ -312,7 +314,8 @@ def _annotated(annotations: tuple[nodes.Annotation, ...]) -> Iterator[Occurrence
 
 def _selected(selector: nodes.Selector, checks: tuple[nodes.Check, ...]) -> Iterator[Occurrence]:
     """The names in the strings of a selector."""
-    name, check = selector.name, selector.check
+    name = selector.name
+    check = selector.check
     named = [item for item in checks if check is None or item.name.value == check.value]
     assertions = [assertion for item in named for assertion in item.assertions]
     written = {

@@ -215,9 +215,11 @@ def _has_snippets(capabilities: types.ClientCapabilities) -> bool:
 def _completion_item(
     item: Suggestion, number: int, where: types.Range, has_snippets: bool
 ) -> types.CompletionItem:
-    text, format = item.text or item.label, types.InsertTextFormat.PlainText
+    text = item.text or item.label
+    format = types.InsertTextFormat.PlainText
     if item.is_call and has_snippets:
-        text, format = f"{text}($0)", types.InsertTextFormat.Snippet
+        text = f"{text}($0)"
+        format = types.InsertTextFormat.Snippet
     doc = types.MarkupContent(types.MarkupKind.Markdown, item.doc) if item.doc else None
     return types.CompletionItem(
         item.label,
@@ -301,7 +303,8 @@ def answer_fixes(ls: DqlServer, params: types.CodeActionParams) -> list[types.Co
     lines = ls.lines(name)
     actions = []
     for diagnostic in ls.board.findings(name):
-        edit, shown = proposed(diagnostic, lines), ls.diagnostic(diagnostic)
+        edit = proposed(diagnostic, lines)
+        shown = ls.diagnostic(diagnostic)
         if edit is not None and _meets(shown.range, params.range):
             change = types.TextEdit(ls.range(edit.span), edit.text)
             action = types.CodeAction(
@@ -356,7 +359,8 @@ def opened(ls: DqlServer, params: types.DidOpenTextDocumentParams) -> None:
 
 
 async def changed(ls: DqlServer, params: types.DidChangeTextDocumentParams) -> None:
-    name, version = name_of(params.text_document.uri), params.text_document.version
+    name = name_of(params.text_document.uri)
+    version = params.text_document.version
     ls.files.opened[name] = ls.workspace.get_text_document(params.text_document.uri).source
     ls.versions[name] = version
     await asyncio.sleep(PAUSE_S)

@@ -359,7 +359,8 @@ def _parse(before: str) -> tuple[InteractiveParser, bool]:
 
 def _expected_by_statement(parser: InteractiveParser) -> set[str]:
     """The terminals that may follow when the current statement is finished, or abandoned."""
-    states, values = parser.parser_state.state_stack, parser.parser_state.value_stack
+    states = parser.parser_state.state_stack
+    values = parser.parser_state.value_stack
     while values:
         expected = expected_terminals(parser)
         if expected & _ENDS_OF_STATEMENTS:

@@ -107,7 +107,8 @@ class TermCompiler:
 
     def _drift(self, call: nodes.Call, lag: int) -> Term:
         """The summaries of the day and of the days that it is compared with."""
-        metric, column = DRIFT_SUMMARY[call.name.text], column_name(call.arguments[0])
+        metric = DRIFT_SUMMARY[call.name.text]
+        column = column_name(call.arguments[0])
         days: Iterable[int] = (self._days(call, "lag"),)
         if n := self._days(call, EARLIER_DAYS):
             days = derived.window_lags(derived.USUAL, n, self._days(call, "step") or 1)
@@ -344,7 +345,8 @@ class ClaimCompiler:
         compared = None if claim.compares_all else tuple(map(column_name, items))
         tolerance = None if claim.tolerance is None else claim.tolerance.value
         arguments = (keys, compared, column_name(claim.reference), tolerance)
-        dataset, allowed = column_name(claim.dataset), claim.allowing
+        dataset = column_name(claim.dataset)
+        allowed = claim.allowing
         if allowed is None:
             term = Measured(MetricRequest(dataset, "mismatch_count", arguments, None))
             return term, PlannedCondition("==", (ConstantTerm(0),), "== 0 rows that differ")
@@ -353,13 +355,15 @@ class ClaimCompiler:
         return term, PlannedCondition("<=", (ConstantTerm(allowed.value),), text)
 
     def _columns_match(self, claim: nodes.ColumnsMatch) -> _TermAndCondition:
-        dataset, arguments = column_name(claim.dataset), (column_name(claim.reference),)
+        dataset = column_name(claim.dataset)
+        arguments = (column_name(claim.reference),)
         term = Measured(MetricRequest(dataset, "column_mismatch_count", arguments, None))
         return term, PlannedCondition("==", (ConstantTerm(0),), "== 0 columns that differ")
 
     def _by_time(self, call: nodes.Call, by: nodes.ByTime) -> _TermAndCondition:
         newest = self.terms.measured("newest", (column_name(call.arguments[0]),), call)
-        clock, zone = clock_of(by), zone_of(by)
+        clock = clock_of(by)
+        zone = zone_of(by)
         deadline = Applied("deadline", (newest, ConstantTerm(clock), ConstantTerm(zone)))
         return Now(), PlannedCondition("<=", (deadline,), f"by {clock} {zone}")
 
@@ -379,7 +383,8 @@ class ClaimCompiler:
         """The condition that a metric is near the mean of the days before the target date."""
         days = window_days(within)
         window = tuple(self.terms.term(metric, day) for day in range(1, days + 1))
-        mean, count = Applied("mean", window), self.terms.term(within.count)
+        mean = Applied("mean", window)
+        count = self.terms.term(within.count)
         reach = Applied("*", (count, Applied("sample_stddev", window)))
         low, high = Applied("-", (mean, reach)), Applied("+", (mean, reach))
         return PlannedCondition(

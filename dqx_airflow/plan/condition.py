@@ -77,7 +77,8 @@ class GroupView:
         judged = self.assertion.groups
         if judged is not None and judged.listed is not None:
             return judged.listed
-        requests, found = self.assertion.requests, self.found.groups
+        requests = self.assertion.requests
+        found = self.found.groups
         seen = {group for one in requests if one in found for group in found[one].values}
         is_text = all(type(value) is str for group in seen for value in group)
         return tuple(sorted(seen, key=None if is_text else _order))
@@ -126,7 +127,8 @@ class GroupView:
         :param on: the date of the plan. For other dates it is not enough to compare values, because
             they may have no data.
         """
-        assertion, condition = self.assertion, self.assertion.condition
+        assertion = self.assertion
+        condition = self.assertion.condition
         bounds = tuple(number for bound in condition.bounds for number in _number(bound))
         if len(bounds) < len(condition.bounds) or not _is_plain(assertion, on, skip_dates):
             return {}
@@ -194,18 +196,24 @@ class GroupsJudgement:
         if errors := by_status[Status.ERROR]:
             message = f"{self._name(errors[0])}: {judged[errors[0]].reason}"
             return GroupsVerdict(Status.ERROR, message, judged[errors[0]], len(judged), len(failed))
-        passed, skipped = by_status[Status.PASSED], by_status[Status.SKIPPED]
+        passed = by_status[Status.PASSED]
+        skipped = by_status[Status.SKIPPED]
         worst = (failed or self._nearest(passed) or skipped)[0]
-        note, reason, most = judged[worst].note, None, 0
+        note = judged[worst].note
+        reason = None
+        most = 0
         if self._suffices(len(passed)):
             status = Status.PASSED
             if failed:
                 note = "; ".join(filter(None, (note, self._count(failed))))
         elif skipped and self._suffices(len(passed) + len(skipped)):
             worst = skipped[0]
-            status, reason = Status.SKIPPED, judged[worst].reason
+            status = Status.SKIPPED
+            reason = judged[worst].reason
         else:
-            status, reason, most = Status.FAILED, self._reason(failed or skipped), most_rows
+            status = Status.FAILED
+            reason = self._reason(failed or skipped)
+            most = most_rows
         return GroupsVerdict(
             status,
             reason,
@@ -279,7 +287,8 @@ class GroupsJudgement:
         return MASK if self._hides_groups else show_group(group)
 
     def _reason(self, failed: Sequence[model.Group]) -> str:
-        first, text = self.judged[failed[0]], self._count(failed)
+        first = self.judged[failed[0]]
+        text = self._count(failed)
         return f"{text}: {first.reason}" if first.reason and not self._hides_values else text
 
     def _count(self, failed: Sequence[model.Group]) -> str:
@@ -351,7 +360,8 @@ def _order(group: model.Group) -> tuple[tuple[int, float, str], ...]:
 
 def _is_plain(assertion: model.PlannedAssertion, on: date, skip_dates: Collection[date]) -> bool:
     """True for a single metric on the date, compared without a tolerance and without a profile."""
-    condition, requests = assertion.condition, assertion.requests
+    condition = assertion.condition
+    requests = assertion.requests
     return (
         isinstance(assertion.term, model.Measured)
         and len(requests) == 1
@@ -375,8 +385,10 @@ def _number(term: model.Term) -> Iterator[Number]:
 
 def _passes(op: str, bound: Number) -> Callable[[Number], bool]:
     """Whether `number op bound` clearly holds."""
-    holds, near = COMPARATORS[op], nearest_float(bound)
-    is_exact, size = not isinstance(bound, float), abs(near)
+    holds = COMPARATORS[op]
+    near = nearest_float(bound)
+    is_exact = not isinstance(bound, float)
+    size = abs(near)
 
     def passes(number: Number) -> bool:
         if is_exact and isinstance(number, int):
@@ -444,15 +456,18 @@ class Compared:
 
 def compare(left: Side, right: Side) -> Compared:
     left, right = left.beside(right), right.beside(left)
-    a, b = left.value, right.value
+    a = left.value
+    b = right.value
     order = (a > b) - (a < b)  # Python compares floats with integers and fractions exactly
     is_exact = not (isinstance(a, float) or isinstance(b, float))
     if order == 0 or is_exact or (left.is_picked and right.is_picked):
         return Compared(order, order)
-    p, q = nearest_float(a), nearest_float(b)
+    p = nearest_float(a)
+    q = nearest_float(b)
     if abs(p - q) > CLEARLY * max(abs(p), abs(q)):
         return Compared(order, order)
-    exact_a, exact_b = Fraction(a), Fraction(b)
+    exact_a = Fraction(a)
+    exact_b = Fraction(b)
     is_near = abs(exact_a - exact_b) <= FLOAT_TOLERANCE * max(abs(exact_a), abs(exact_b))
     return Compared(0 if is_near else order, order)
 
@@ -462,7 +477,8 @@ def is_within(left: Number, right: Number, tolerance: Number) -> bool:
 
     Floats also if they miss it only by binary rounding: |1.05 - 1| <= 0.05.
     """
-    difference, most = abs(Fraction(left) - Fraction(right)), Fraction(tolerance)
+    difference = abs(Fraction(left) - Fraction(right))
+    most = Fraction(tolerance)
     is_exact = not (isinstance(left, float) or isinstance(right, float))
     return difference <= (most if is_exact else most * (1 + FLOAT_TOLERANCE))
 

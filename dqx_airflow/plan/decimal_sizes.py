@@ -47,7 +47,8 @@ def exact_operands(
 def exact_size(op: str, left: _Size, right: _Size) -> _Size:
     """The integer and fractional digits that a result may need; for a quotient, those that Spark
     gives it."""
-    (precision, scale), (other_precision, other_scale) = left, right
+    precision, scale = left
+    other_precision, other_scale = right
     match op:
         case "*":
             digits = scale + other_scale

@@ -122,7 +122,8 @@ class Judge:
         return masked_verdict(self._verdict(assertion), assertion, self.measured.plan)
 
     def _verdict(self, assertion: model.PlannedAssertion) -> Verdict:
-        requests, scanned = assertion.requests, self.scanned
+        requests = assertion.requests
+        scanned = self.scanned
         origins = (scanned.origins[one] for one in requests if one in scanned.origins)
         origin = Origin.most_expensive(origins)
         verdict = partial(_verdict_without_values, assertion, origin)
@@ -328,7 +329,8 @@ class Judge:
     def _negated_status(self, part: model.PlannedAssertion) -> Status:
         """The status of the negated claim. If a metric has no value, neither claim holds."""
         if isinstance(part.term, model.Claimed):
-            junctor, parts = part.term.junctor, part.term.parts
+            junctor = part.term.junctor
+            parts = part.term.parts
             if junctor is nodes.Junctor.IF:
                 statuses = [self._verdict(parts[0]).status, self._negated_status(parts[1])]
                 return _combined_status(nodes.Junctor.ALL, statuses)
@@ -372,7 +374,8 @@ def _with_values(
 
 def _combined_status(junctor: nodes.Junctor, statuses: Collection[Status]) -> Status:
     """The combined status of several claims, with the negated first claim for `if`."""
-    deciding, otherwise = Status.FAILED, Status.PASSED
+    deciding = Status.FAILED
+    otherwise = Status.PASSED
     if junctor is not nodes.Junctor.ALL:
         deciding, otherwise = otherwise, deciding
     present = (status for status in (deciding, Status.ERROR, Status.SKIPPED) if status in statuses)

@@ -109,7 +109,8 @@ class _FaultFinder:
                 yield from self.failing_parts(part)
 
     def faults(self, assertion: model.PlannedAssertion) -> Iterator[FailingRows]:
-        measured, plan = self.judge.measured, self.judge.measured.plan
+        measured = self.judge.measured
+        plan = self.judge.measured.plan
         scaled, bounds = measured.sides_of(assertion)
         voids = tuple(self.judge.void_requests(assertion.requests))
         yield from self._void_faults(voids)
@@ -170,7 +171,8 @@ def _excess(
         case "<" | "<=" | ">" | ">=" as op:
             return _Excess(op[0] == "<", _BEYOND[op], limit)
         case "==":
-            is_above, tolerance = _is_above(value, limit), condition.tolerance or 0
+            is_above = _is_above(value, limit)
+            tolerance = condition.tolerance or 0
             if limit is not None and not isinstance(limit, str):
                 limit = metric_value(limit + tolerance if is_above else limit - tolerance)
             return _Excess(is_above, ">" if is_above else "<", limit)
@@ -262,7 +264,8 @@ def _beyond(
     compared: str, request: model.MetricRequest, schema: Schema, excess: _Excess, multiplier: Exact
 ) -> str:
     """The rows in which `compared` is beyond the limit."""
-    spark_type, limit = schema.type_of(request.arguments[0]), excess.limit
+    spark_type = schema.type_of(request.arguments[0])
+    limit = excess.limit
     assert limit is not None
     if isinstance(limit, str):
         literal = quote_literal(limit)

@@ -80,7 +80,8 @@ def reveals(request: model.MetricRequest, masked: Masked) -> bool:
     """
     if not masked:
         return False
-    metric, masked_columns = request.definition, masked.get(request.dataset, ())
+    metric = request.definition
+    masked_columns = masked.get(request.dataset, ())
     if request.grouping and any(
         is_masked(column, masked_columns) for column in request.grouping.columns
     ):
@@ -100,7 +101,8 @@ def reveals(request: model.MetricRequest, masked: Masked) -> bool:
 def reveals_parts(request: model.MetricRequest, masked: Masked) -> bool:
     """True if the aggregates behind a value reveal values of a masked column: a number of gaps
     reveals none, the extremes between which they are counted do."""
-    unit, hidden = request.definition.unit, masked.get(request.dataset, ())
+    unit = request.definition.unit
+    hidden = masked.get(request.dataset, ())
     is_of_counts = unit.is_part_of_rows or unit is MetricUnit.CHARACTERS
     names = () if is_of_counts else (one for one in request.arguments if isinstance(one, str))
     return reveals(request, masked) or any(is_masked(name, hidden) for name in names)
@@ -141,7 +143,8 @@ def masked_verdict(
     if not plan.masked:
         return verdict
     if reveals_any(assertion.term, plan.masked):
-        value, scaled = _masked(verdict.value), _masked(verdict.scaled_value)
+        value = _masked(verdict.value)
+        scaled = _masked(verdict.scaled_value)
         # If there is a value, the reason repeats it.
         reason = None if verdict.status is values.Status.FAILED and value else verdict.reason
         verdict = replace(verdict, value=value, scaled_value=scaled, reason=reason)

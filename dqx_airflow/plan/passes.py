@@ -369,7 +369,8 @@ def plan_passes(
     """
     unknown = _unknown(needed.aggregate_requests, results)
     tried = _try_shortcuts(unknown, dataset, results, type_of)
-    first, late = _unknown(unknown, results), list[AggregateRequest]()
+    first = _unknown(unknown, results)
+    late = list[AggregateRequest]()
     if len(first) > MOST_COMPILED or not dataset.has_few_rows(dates_of(first)):
         first, late = _deferred(first, tried)
     return [

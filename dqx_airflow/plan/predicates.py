@@ -212,7 +212,8 @@ class _PredicateWriter:
         """A test as Spark SQL, and the causes for which it may have no answer."""
         parts = nodes.operands_of(node)
         values = [*map(self._value, parts)]
-        value, text = values[0], values[0].sql
+        value = values[0]
+        text = values[0].sql
         match node:
             case nodes.Compare(op=op):
                 return row_comparisons.comparison_sql(op, *values), _causes(parts, values)
@@ -288,7 +289,8 @@ def lookup_of(dataset: str, member: nodes.Member) -> model.Lookup:
     """The lookup behind `column in values(other_column, dataset other)`."""
     assert isinstance(member.operand, nodes.Name)
     assert isinstance(member.choices, nodes.Call)
-    column, reference = member.choices.arguments[0], member.choices.parameters[0].value
+    column = member.choices.arguments[0]
+    reference = member.choices.parameters[0].value
     assert isinstance(column, nodes.Name)
     assert isinstance(reference, nodes.Name)
     return model.Lookup(dataset, member.operand.text, reference.text, column.text)

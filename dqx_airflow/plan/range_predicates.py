@@ -18,7 +18,8 @@ def range_of(node: nodes.Expression) -> sql.WithinRanges | None:
         case nodes.Junction(op="and", left=left, right=right):
             return _both(range_of(left), range_of(right))
         case nodes.Compare(op="!=", left=nodes.Name(text=column), right=right):
-            below, above = _within(column, ("<", right)), _within(column, (">", right))
+            below = _within(column, ("<", right))
+            above = _within(column, (">", right))
             return replace(below, ranges=below.ranges + above.ranges) if below and above else None
         case nodes.Compare(op=op, left=nodes.Name(text=column), right=right):
             return _within(column, (op, right))

@@ -54,7 +54,8 @@ def resolve(
     if chosen is None:
         stated = kept = stated_assertions(suite, source, datasets, on, sources=sources)
     else:
-        stated, kept = chosen.stated, chosen.kept
+        stated = chosen.stated
+        kept = chosen.kept
     assertions: list[model.PlannedAssertion] = []
     if not options.allow_empty:
         assertions += [_not_empty(ref, on) for ref in datasets]

@@ -86,7 +86,8 @@ class RowTypes:
 
         :raises Objection: it is not an array.
         """
-        array, name = node.array, node.name.text
+        array = node.array
+        name = node.name.text
         array_type = self.type_of(array)
         if family_of(array_type) is Family.MAP:
             hint = f"write {name}(entries({show(array)}), ...)"

@@ -142,7 +142,8 @@ def _negative(value: RowValue, words: str) -> RowValue:
 
 
 def _arithmetic(node: nodes.Arithmetic, left: RowValue, right: RowValue) -> RowValue:
-    op, words = node.op, show(node)
+    op = node.op
+    words = show(node)
     causes = (*left.causes, *right.causes)
     types = operand_types(node, left.type, right.type)
     result = UNKNOWN if UNKNOWN in types else arithmetic_type(op, *types) or UNKNOWN
@@ -186,7 +187,8 @@ def _narrowed(value: RowValue, operand_type: str) -> str:
         return value.sql
     if value.is_literal and value.is_whole:
         return f"{value.sql}BD"
-    size, narrower = decimal_size(value.type), decimal_size(operand_type)
+    size = decimal_size(value.type)
+    narrower = decimal_size(operand_type)
     if size == narrower:
         return value.sql
     narrow = f"TRY_CAST({value.sql} AS {operand_type.upper()})"

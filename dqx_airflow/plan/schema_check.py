@@ -256,7 +256,8 @@ def _check_grouping(grouping: Grouping, schema: Schema) -> None:
 def _check_literals(column: str, literals: Sequence[object], schema: Schema) -> None:
     column_type = schema.type_of(column)
     for value in literals:
-        literal_kind, text = literal_type(value), value if isinstance(value, str) else None
+        literal_kind = literal_type(value)
+        text = value if isinstance(value, str) else None
         reason = objection_to_comparison(column_type, literal_kind, text)
         if reason:
             shown = f'"{text}"' if text is not None else str(value)
@@ -454,7 +455,8 @@ def _all_columns(match: Match, left: Schema, right: Schema) -> tuple[str, ...]:
 
 
 def _pair(name: str, left: Schema, right: Schema) -> ColumnPair:
-    left_type, right_type = left.type_of(name), right.type_of(name)
+    left_type = left.type_of(name)
+    right_type = right.type_of(name)
     reason = objection_to_comparison(left_type, right_type)
     if reason is None and not _have_room(left_type, right_type):
         reason = "no decimal type fits both; cast one in a query"

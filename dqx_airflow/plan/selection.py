@@ -107,7 +107,8 @@ def plan_of(
     if chosen is not None and request.shadow is None:
         needed = {*chosen.datasets, *dict(request.promote_to)}
         datasets = tuple(ref for ref in datasets if ref.name in needed)
-    on, sources = request.run_key.date, checked.sources
+    on = request.run_key.date
+    sources = checked.sources
     return resolve(suite, request.suite, datasets, on, request, sources=sources, chosen=chosen)
 
 
@@ -458,7 +459,8 @@ def shadow_report(
 
     :param planned: the result of `shadow_plan`.
     """
-    shadow, (plan, problem) = request.shadow, planned
+    shadow = request.shadow
+    plan, problem = planned
     if shadow is None:
         return None
     if plan is None:

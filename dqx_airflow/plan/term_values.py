@@ -198,7 +198,8 @@ class KnownValues:
 
     def with_answers(self, assertion: model.PlannedAssertion) -> model.PlannedAssertion:
         """The assertion without `coalesce`, on both sides, which leaves what it needs."""
-        term, condition = assertion.term, assertion.condition
+        term = assertion.term
+        condition = assertion.condition
         if not any(map(_has_default, (term, *condition.bounds))):
             return assertion
         condition = replace(condition, bounds=tuple(map(self._answered, condition.bounds)))

@@ -160,7 +160,8 @@ def labels_for(
     days = [new.date for new in new_labels]
     wanted = runs_of_suite(suite, min(days), max(days), gate)
     runs = past_runs(results, wanted, ("name", "check", "status"))
-    labels, problems = [], []
+    labels = []
+    problems = []
     for new in new_labels:
         on_day = [run for run in runs if run.date == new.date]
         try:
@@ -196,7 +197,8 @@ def _label(suite: str, new: NewLabel, runs: Sequence[PastRun], author: str) -> L
         listed = ", ".join(f"{run.map_index} ({row['status']})" for run, row in matches)
         raise RequestError(f"several instances ran it: {listed}", "add --map-index NUMBER")
     ((run, row),) = matches
-    status, is_failure = row["status"], row["status"] == Status.FAILED
+    status = row["status"]
+    is_failure = row["status"] == Status.FAILED
     if is_failure != new.kind.is_of_failure:
         flags = (
             "--false-positive or --true-positive" if is_failure else "--missed or --true-negative"
@@ -286,7 +288,8 @@ def alert_of(results: StoredResults, run: schema.Row, check: str, name: str) -> 
     :param run: its id, gate and dataset_date.
     :raises StoreError: the store exists and cannot be read.
     """
-    gates, day = [run["gate"]], run["dataset_date"]
+    gates = [run["gate"]]
+    day = run["dataset_date"]
     rows = [_FAILED, equals("check", check), equals("name", name)]
     wanted = RunsWanted(gates, since=day, until=day)
     runs = past_runs(results, wanted, OF_VERDICTS, row_conditions=rows)

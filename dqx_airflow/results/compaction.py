@@ -104,7 +104,8 @@ class TableFiles:
     def live(self) -> list[LiveFile]:
         """The files of the newest version, in no particular order."""
         actions = pa.table(self.table.get_add_actions(flatten=True))
-        clock, month = self.definition.clock, f"partition.{MONTH}"
+        clock = self.definition.clock
+        month = f"partition.{MONTH}"
         columns = ["path", "size_bytes", "num_records", month, f"min.{clock}", f"max.{clock}"]
         present = actions.select([name for name in columns if name in actions.column_names])
         return [
@@ -139,7 +140,8 @@ class TableFiles:
         :param deletes: rows that count are dropped, rather than only moved.
         :raises CommitFailedError: another process rewrote files of the table concurrently.
         """
-        now, is_split = int(time.time() * 1000), self.is_partitioned
+        now = int(time.time() * 1000)
+        is_split = self.is_partitioned
         added = [
             self._write(part, month, now, deletes)
             for month, part in self._by_month(rows)
@@ -223,7 +225,8 @@ class TableFiles:
 
     def _newest(self, rows: pa.Table) -> pa.Table:
         """Drops rows that a newer row replaces, by the columns `newest_of`."""
-        unique, clock = self.definition.newest_of, self.definition.clock
+        unique = self.definition.newest_of
+        clock = self.definition.clock
         if not unique:
             return rows
         places = rows.select([*unique, clock])

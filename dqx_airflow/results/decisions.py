@@ -174,10 +174,12 @@ def acceptance_of(report: GateReport, author: str, reason: str) -> IncidentNote:
     """
     if not reason.strip():
         raise RequestError("accepting data needs a reason", "say why it may go on")
-    key, run = report.run_key, report.run_id[:8]
+    key = report.run_key
+    run = report.run_id[:8]
     if objection := why_not_acceptable(report):
         raise RequestError(f"the data of {key.date}, run {run}, cannot be accepted", objection)
-    text, index = reason.strip(), key.map_index
+    text = reason.strip()
+    index = key.map_index
     return IncidentNote(
         key.gate, key.date, ACCEPTED, author, text, index, report.slice, report.run_id
     )
@@ -253,7 +255,8 @@ def new_waiver(
             f"{verdict.name} is {protected}, which no one can waive",
             "accept the data of one date instead: `dql accept`",
         )
-    least, most = waiver_limit("above", above), waiver_limit("below", below)
+    least = waiver_limit("above", above)
+    most = waiver_limit("below", below)
     if (least or most) and isinstance(verdict.scaled_value, str):
         raise RequestError(f"the value of {verdict.name} is not a number", "leave out the limit")
     return Waiver(

@@ -241,7 +241,8 @@ def same_slice(one: str | None, other: str | None) -> bool:
     if one is None or other is None or one == other:
         return True
     first, second = _slice_of(one), _slice_of(other)
-    places, others = first.get("read") or {}, second.get("read") or {}
+    places = first.get("read") or {}
+    others = second.get("read") or {}
     is_elsewhere = any(places[name] != others[name] for name in places.keys() & others.keys())
     return rows_in(one) == rows_in(other) and not is_elsewhere
 

@@ -26,7 +26,8 @@ def oors_message(report: GateReport) -> dict[str, Any]:
     A failed assertion that cannot block is `warn`. The message has no `status` of the run: the
     standard derives it from the results, and a gate does not.
     """
-    key, contract = report.run_key, report.contract
+    key = report.run_key
+    contract = report.contract
     of_contract = contract and {"contractId": contract.id, "version": contract.version}
     return {
         "apiVersion": "v0.8.1",
@@ -40,7 +41,9 @@ def oors_message(report: GateReport) -> dict[str, Any]:
 
 
 def _result(report: GateReport, verdict: Verdict) -> dict[str, Any]:
-    status, value, dataset = _STATUS[verdict.status], verdict.scaled_value, verdict.datasets[:1]
+    status = _STATUS[verdict.status]
+    value = verdict.scaled_value
+    dataset = verdict.datasets[:1]
     filters = [one.condition for one in report.datasets if one.name in dataset and one.condition]
     place = ".".join((*dataset, *filter(None, [verdict.column])))
     target = {"resourceType": "column" if verdict.column else "table", "resourceIdentifier": place}

@@ -216,7 +216,8 @@ def query_results(results: StoredResults | str, sql: str) -> list[dict[str, Any]
     :raises StoreError: the store cannot be read, or the SQL is invalid.
     """
     results = opened(results)
-    runs, stored = results.table(schema.RUNS), results.table(schema.RESULTS)
+    runs = results.table(schema.RUNS)
+    stored = results.table(schema.RESULTS)
     if runs is None or stored is None:
         return []
     is_counted = query.SHADOW in results.columns(schema.RESULTS)
@@ -398,7 +399,8 @@ def write_labels(results: StoredResults | str, labels: Iterable[Label]) -> tuple
 
     :raises StoreError: the store cannot be written.
     """
-    wanted, results = list(labels), opened(results)
+    wanted = list(labels)
+    results = opened(results)
     stored = {
         label.key: label.content
         for label in read_labels(results, gates={label.gate for label in wanted})
@@ -428,7 +430,8 @@ def read_labels(
     :param all_versions: also labels that a later label replaces.
     :raises StoreError: the store exists and cannot be read.
     """
-    results, wanted = opened(results), RunsWanted(gates, since=since, until=until)
+    results = opened(results)
+    wanted = RunsWanted(gates, since=since, until=until)
     if wanted.is_nothing:
         return ()
     order = 'ORDER BY "labelled_at", "label_id"'

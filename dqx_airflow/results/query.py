@@ -427,7 +427,8 @@ def opened(results: StoredResults | str) -> StoredResults:
 
 def rows_of(table: Table) -> list[dict[str, Any]]:
     """The rows of a table, each as a dictionary."""
-    names, columns = table.column_names, [column.to_pylist() for column in table.columns]
+    names = table.column_names
+    columns = [column.to_pylist() for column in table.columns]
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 

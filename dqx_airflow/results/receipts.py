@@ -220,14 +220,16 @@ class ReceiptWriter:
         :raises ValueError: no commit has the digest of the statement.
         :raises StoreError: the store cannot be written.
         """
-        log, named = log_files(table.table_uri, int(table.version())), digest_of(statement)
+        log = log_files(table.table_uri, int(table.version()))
+        named = digest_of(statement)
         commits = commits_in(log, sorted(log.commits)[-_RECENT:])
         commit = next((one for one in commits if one.info.get(RECEIPT) == named), None)
         if commit is None:
             raise ValueError("the commit that a receipt is about cannot be found")
         if commit.version != table.version():  # another writer was as fast
             table.load_as_version(commit.version)
-        entries, table_id = json.loads(statement), str(table.metadata().id)
+        entries = json.loads(statement)
+        table_id = str(table.metadata().id)
         files = commit.files(entries[MASKED], columns_of(table))
         receipt = Receipt(entries[RUN_ID], table_id, commit.version, statement, files)
         receipt = receipt.signed(self.key) if self.key is not None else receipt
@@ -255,7 +257,8 @@ def key_at(path: str, kind: str, named: str) -> Key:
         from cryptography.hazmat.primitives import serialization
         from cryptography.hazmat.primitives.asymmetric import ed25519
 
-        text, is_private = Path(path).read_bytes(), kind == "Ed25519PrivateKey"
+        text = Path(path).read_bytes()
+        is_private = kind == "Ed25519PrivateKey"
         load = serialization.load_pem_public_key
         key = serialization.load_pem_private_key(text, None) if is_private else load(text)
         if isinstance(key, getattr(ed25519, kind)):

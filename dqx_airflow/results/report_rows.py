@@ -51,7 +51,8 @@ class RunRow:
 
 def run_row(report: values.GateReport) -> dict[str, Any]:
     """The row of a report in the table `runs`."""
-    worst, contract = report.worst, report.contract
+    worst = report.worst
+    contract = report.contract
     return {
         **_keys(report),
         "outcome": report.outcome.value,
@@ -109,7 +110,8 @@ def result_row(
     :param position: the position of its assertion in the suite, from 0.
     :param shadow: the name of the shadow suite whose verdict it is.
     """
-    span, contract = verdict.span, report.contract
+    span = verdict.span
+    contract = report.contract
     return {
         **_keys(report),
         "position": position,
@@ -220,7 +222,8 @@ def _split(value: values.MetricValue) -> tuple[float | None, str | None, str | N
 
 def value_from_row(row: Row, name: str) -> values.MetricValue:
     """The original value, from its columns of text and kind."""
-    text, kind = row.get(f"{name}_text"), row.get(f"{name}_kind")
+    text = row.get(f"{name}_text")
+    kind = row.get(f"{name}_kind")
     if text is None or kind is None:
         return None
     if kind in (_INTEGER, _DECIMAL, _FRACTION):

@@ -63,7 +63,8 @@ def read_reports(
     :param answered: only reports that followed this answer.
     :raises StoreError: the store exists and cannot be read.
     """
-    results, dates = opened(results), [key.date for key in run_keys]
+    results = opened(results)
+    dates = [key.date for key in run_keys]
     of_gates = [is_in("gate", [key.gate for key in run_keys]), *of_dates(min(dates), max(dates))]
     where = [*of_gates, equals("attempt_id", attempt_id)]
     rows: dict[RunKey, schema.Row] = {}
@@ -212,7 +213,8 @@ def _timestamp_before(results: StoredResults, limit: int) -> datetime | None:
     rows = 0
     since: datetime = datetime.max
     for _, oldest, count in sorted(files, reverse=True):
-        rows, since = rows + count, min(since, oldest)
+        rows = rows + count
+        since = min(since, oldest)
         if rows >= limit:
             # Statistics are in whole milliseconds, and rounded down.
             return since - timedelta(seconds=1)

@@ -148,7 +148,8 @@ def store_errors(location: ResultsRoot, doing: str) -> Iterator[None]:
 def _has_local_log(location: ResultsRoot, name: str) -> bool:
     """True if there is a Delta log to read. deltalake itself reports "not found" for a file at this
     path, for a missing permission and for a missing table."""
-    root, table = Path(location.root), Path(location.table(name))
+    root = Path(location.root)
+    table = Path(location.table(name))
     for path in (root, table, table / "_delta_log"):
         try:
             entries = os.listdir(path)

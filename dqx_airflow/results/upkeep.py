@@ -136,7 +136,8 @@ def _of_all(
 
 def _optimize(files: TableFiles) -> Upkeep:
     files.require_plain()
-    before, name = files.count, files.definition.name
+    before = files.count
+    name = files.definition.name
     if before > _MANY_FILES:
         # Each commit of a table with a long log would traverse all of it.
         files.table.create_checkpoint()
@@ -179,7 +180,8 @@ def _again(step: Callable[[], bool], files: TableFiles) -> bool:
 
 
 def _set_properties(files: TableFiles) -> bool:
-    definition, table = files.definition, files.table
+    definition = files.definition
+    table = files.table
     current = table.metadata().configuration
     columns = {column.name for column in table.schema().fields}
     wanted = definition.properties if columns.issuperset(definition.keys) else {}
@@ -246,11 +248,13 @@ def _trim_log(files: TableFiles) -> None:
 
 def _prune(files: TableFiles, now: datetime, older_than: timedelta) -> Upkeep:
     files.require_plain()
-    before, name = files.count, files.definition.name
+    before = files.count
+    name = files.definition.name
     cutoff = now - older_than
     used: list[str] | None = None
     if name == SOURCES:
-        used, cutoff = _used_digests(files.location), min(cutoff, now - _SOURCES_REST)
+        used = _used_digests(files.location)
+        cutoff = min(cutoff, now - _SOURCES_REST)
     _again(lambda: _set_properties(files), files)
     examined: set[str] = set()
     deleted = 0

@@ -236,7 +236,9 @@ class _About:
 
     def after(self, commit: TableCommit) -> _About:
         """Returns the columns, properties and protocol after a commit."""
-        columns, settings, protocol = self.columns, self.settings, self.protocol
+        columns = self.columns
+        settings = self.settings
+        protocol = self.protocol
         if (metadata := commit.metadata) is not None:
             settings = metadata.get("configuration") or {}
             partitions = metadata.get("partitionColumns") or ()
@@ -315,7 +317,8 @@ class _Walk:
 
     def start(self, table: DeltaTable) -> None:
         """Begins at a version whose commits the log no longer has, by the receipts of these."""
-        at, passed = int(table.version()), dict[str, _File]()
+        at = int(table.version())
+        passed = dict[str, _File]()
         earlier = [one for one in self.receipts if one.version <= at]
         put_back = _put_back([one for one in earlier if one.table_id == self.table_id])
         for one in earlier:
@@ -324,7 +327,8 @@ class _Walk:
                 continue
             self.counted.append(one)
             if self._fault_of(one) is None:
-                listed, entries = one.listed, one.entries
+                listed = one.listed
+                entries = one.entries
                 self._replace_lost(entries)
                 passed = {
                     path: file for path, file in passed.items() if not file.is_replaced(entries)
@@ -341,7 +345,8 @@ class _Walk:
         why = "files are older than the log of the table, and in no receipt"
         unknown = Difference(at, "unknown", why)
         for action in pa.table(table.get_add_actions(flatten=True)).to_pylist():
-            path, size = unquote(action["path"]), action["size_bytes"]
+            path = unquote(action["path"])
+            size = action["size_bytes"]
             known = passed.pop(self.shown(path), None)
             other = _File([size, action["modification_time"], None], fault=unknown)
             self.files[path] = known if known is not None and known.size == size else other
@@ -395,7 +400,8 @@ class _Walk:
 
     def _lose(self, receipt: Receipt) -> None:
         """Notes a promotion that is not in the log, unless its files are there all the same."""
-        entries, listed = receipt.entries, receipt.listed
+        entries = receipt.entries
+        listed = receipt.listed
         if entries.get("dqx_outcome") == "blocked":
             return
         self._replace_lost(entries)
@@ -576,7 +582,8 @@ def _fit(receipt: Receipt, commit: TableCommit) -> int:
         return 3
     if receipt.run_id == commit.info.get(RUN_ID):
         return 2
-    masked, listed = receipt.entries.get(MASKED, ()), receipt.listed
+    masked = receipt.entries.get(MASKED, ())
+    listed = receipt.listed
     return int(json.loads(commit.files(masked, listed.get(COLUMNS))) == listed)
 
 

@@ -79,7 +79,8 @@ def what_changed(judged: Sequence[GateReport], good: GateReport | None) -> Chang
 
     :param judged: the bad reports on the slice, the first one first.
     """
-    bad, last = judged[0], {one.name: one for one in good.datasets} if good else {}
+    bad = judged[0]
+    last = {one.name: one for one in good.datasets} if good else {}
     found: dict[str, list[str]] = {
         "What brought the rows": [],
         "First bad and last good content": [],
@@ -223,7 +224,8 @@ def _differences(bad: GateReport, good: GateReport) -> list[str]:
     new, old = (_facts(report, read[0] & read[1]) for report in (bad, good))
     changed = [fact for fact in {**new, **old} if new.get(fact) != old.get(fact)][:_MOST_LINES]
     lines = [f"{fact}: {new.get(fact, 'none')}, was {old.get(fact, 'none')}" for fact in changed]
-    values, past = _measured(bad), _measured(good)
+    values = _measured(bad)
+    past = _measured(good)
     moves = []
     for label, (now, text) in values.items():
         then, before = past.get(label, (now, text))
@@ -261,7 +263,8 @@ def _measured(report: GateReport) -> dict[str, tuple[float, str]]:
         for share in [metric.value / one.rows]
     }
     for verdict in report.with_status(Status.PASSED):
-        value, name = verdict.scaled_value, ", ".join(verdict.datasets)
+        value = verdict.scaled_value
+        name = ", ".join(verdict.datasets)
         nulls = f"NULL share of {name}.{verdict.column}"
         is_shown = nulls in found and "null_count(" in verdict.expression
         if isinstance(value, NUMBERS) and verdict.groups is None and not is_shown:

@@ -158,7 +158,8 @@ def bounded(number: Number) -> Number:
     """
     if isinstance(number, float):
         return number
-    above, below = number.numerator.bit_length(), number.denominator.bit_length()
+    above = number.numerator.bit_length()
+    below = number.denominator.bit_length()
     if max(above, below) > _MOST_BITS or abs(above - below) > _LARGEST_POWER:
         return float(number)
     return exact(number)
@@ -167,7 +168,8 @@ def bounded(number: Number) -> Number:
 def square_root(square: Exact) -> Exact:
     """The square root of a non-negative number: exact if it is rational, else with 40 digits."""
     ratio = Fraction(square)
-    numerator, denominator = math.isqrt(ratio.numerator), math.isqrt(ratio.denominator)
+    numerator = math.isqrt(ratio.numerator)
+    denominator = math.isqrt(ratio.denominator)
     if (numerator**2, denominator**2) == (ratio.numerator, ratio.denominator):
         return exact(Fraction(numerator, denominator))
     quotient = _ROOT.divide(Decimal(ratio.numerator), Decimal(ratio.denominator))

@@ -46,7 +46,8 @@ def source_location(file: Path) -> SourceLocation:
 
 
 def _in_checkout(path: str, git: Path) -> SourceLocation | None:
-    repository, version = _web_address(_origin(git)), _commit(git)
+    repository = _web_address(_origin(git))
+    version = _commit(git)
     if repository is None or version is None:
         return None
     url = f"{repository}/blob/{version}/{quote(path)}"

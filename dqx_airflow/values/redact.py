@@ -107,7 +107,8 @@ class RedactingFilter(logging.Filter):
         # The traceback of a parser quotes the lines of the file, so only its last line is kept.
         if record.exc_info and record.exc_info[1] is not None:
             message = f"{message} ({type(record.exc_info[1]).__name__})"
-        record.msg, record.args = redact(message, self.secrets), ()
+        record.msg = redact(message, self.secrets)
+        record.args = ()
         record.exc_info = record.exc_text = record.stack_info = None
         return True
 

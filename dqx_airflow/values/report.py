@@ -465,7 +465,8 @@ class GateReport:
     @property
     def worst(self) -> Verdict | None:
         """The first of the verdicts that decided the outcome: by severity, then suite order."""
-        failed, errors = self.with_status(Status.FAILED), self.with_status(Status.ERROR)
+        failed = self.with_status(Status.FAILED)
+        errors = self.with_status(Status.ERROR)
         match self.outcome:
             case Outcome.BROKEN:
                 decisive = tuple(verdict for verdict in errors if verdict.can_block(self.fail_on))

@@ -46,7 +46,8 @@ def draft_contract(
 
     if output is not None:
         command.require_new(output)
-    name, settings = _table_name(table), command.settings_here()
+    name = _table_name(table)
+    settings = command.settings_here()
     if name is not None and format is not None:
         raise RequestError("--format only applies to files")
     ref = DatasetRef("", table=name) if name is not None else DatasetRef("", path=table)

@@ -245,7 +245,8 @@ def publish(
     :param paths: Contracts, or folders with them.
     :param dry_run: Show what prevents the publication, and publish nothing.
     """
-    registry, day = registry_at(place), day_of(on)
+    registry = registry_at(place)
+    day = day_of(on)
     files, missing = contract_files(paths)
     if missing:
         hint = command.what_to_give(missing[0], command.CONTRACT_ENDINGS)
@@ -269,7 +270,8 @@ def publish(
 @app.command("list")
 def list_(*, place: PlaceOption, on: DayOption = None, as_json: JsonOption = False) -> None:
     """List the contracts, each with its newest version and state."""
-    registry, day = registry_at(place), day_of(on)
+    registry = registry_at(place)
+    day = day_of(on)
     facts = [
         _facts(max(versions, key=lambda published: published.version), day)
         | {"versions": len(versions)}
@@ -292,7 +294,8 @@ def show(
 
     :param version: Print the source of this version: 2, 2.3 or 2.3.0.
     """
-    registry, day = registry_at(place), day_of(on)
+    registry = registry_at(place)
+    day = day_of(on)
     versions = versions_of(registry, contract_id)
     if version is None:
         facts = [_facts(published, day) for published in versions]

@@ -124,7 +124,8 @@ def python_version() -> Answer:
 
 def installed(package: str, complain: Callable[[str, str], Answer] = problem) -> Answer:
     """Is a package installed, in one of the required versions?"""
-    version, wanted = installed_version(package), wanted_range(package)
+    version = installed_version(package)
+    wanted = wanted_range(package)
     command = f"pip install '{package}{in_order(wanted)}'"
     if version is None:
         return complain(f"{package} is not installed", command)

@@ -129,7 +129,8 @@ class ClaimChecker:
                 self._check_condition(claim)
                 self._check_demand(claim)
         if tolerance is not None and not _takes_tolerance(claim):
-            message, help_line = "a tolerance needs `==` or `!=`", "remove it"
+            message = "a tolerance needs `==` or `!=`"
+            help_line = "remove it"
             if isinstance(claim, nodes.RowsMatch):
                 message = "the tolerance does not apply to a column"
                 help_line = "write comparing [column] tolerance 0.01, before `allowing`"
@@ -173,7 +174,8 @@ class ClaimChecker:
         low, high = between.low, between.high
         self._bound(low)
         self._bound(high)
-        bottom, top = fold(low, self.constants), fold(high, self.constants)
+        bottom = fold(low, self.constants)
+        top = fold(high, self.constants)
         if _is_above(bottom, top):
             first, second = format_value(bottom), format_value(top)
             message = f"no value is between {first} and {second}"
@@ -328,7 +330,8 @@ class ClaimChecker:
                 self._error("E130", message, column.span, "remove it: key columns always match")
             elif isinstance(column, nodes.Name):
                 seen.add(column.text)
-        tolerance, allowing = claim.tolerance, claim.allowing
+        tolerance = claim.tolerance
+        allowing = claim.allowing
         if tolerance is not None and claim.compared is None and not claim.compares_all:
             message = "the tolerance does not apply to a column"
             self._error("E130", message, tolerance.span, "write comparing [column] tolerance 0.01")

@@ -225,7 +225,8 @@ class ArgumentChecker:
             case ArgumentKind.DATASET:
                 pass  # checked by `other_dataset`
             case ArgumentKind.TOLERANCE | ArgumentKind.STEP as kind:
-                is_step, value = kind is ArgumentKind.STEP, self._constant_value(parameter.value)
+                is_step = kind is ArgumentKind.STEP
+                value = self._constant_value(parameter.value)
                 if not isinstance(value, NUMBERS) or value < 0 or (is_step and value == 0):
                     example = "step 10, or step 1 hour" if is_step else "tolerance 0.01"
                     message = f"expected {kind.value}"

@@ -205,7 +205,8 @@ def _check_head(check: nodes.Check) -> Iterator[Diagnostic]:
     yield from _check_title(check.name)
     for dataset, first in repetitions(check.datasets):
         message = f"dataset '{dataset.text}' is listed twice"
-        related, help_line = (Related(first, "first given here"),), "remove one of them"
+        related = (Related(first, "first given here"),)
+        help_line = "remove one of them"
         yield Diagnostic(message, dataset.span, code="E017", related=related, help=help_line)
 
 
@@ -315,7 +316,8 @@ def _check_assertion(assertion: nodes.Assertion) -> Iterator[Diagnostic]:
 def _check_names(check: nodes.Check) -> Iterator[Diagnostic]:
     names = (assertion.name for assertion in check.assertions if assertion.name is not None)
     for name, first in repetitions(names):
-        message, related = "duplicate assertion name", (Related(first, "first defined here"),)
+        message = "duplicate assertion name"
+        related = (Related(first, "first defined here"),)
         yield Diagnostic(message, name.span, code="E002", label="duplicate", related=related)
 
 

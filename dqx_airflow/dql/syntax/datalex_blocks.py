@@ -102,7 +102,8 @@ class _BlockReader:
             assert isinstance(tree, Tree)
             block = self._block(tree)
             if block.name in blocks:
-                first, message = blocks[block.name].span, f"duplicate block '{block.name}'"
+                first = blocks[block.name].span
+                message = f"duplicate block '{block.name}'"
                 self._twice(message, block.span, first, "rename it")
                 continue
             blocks[block.name] = block
@@ -136,7 +137,8 @@ class _BlockReader:
 
     def _skip(self, parser: InteractiveParser, position: int) -> None:
         """Continues at the line after a broken statement, or at the next block."""
-        text, state = self._source.text, parser.lexer_thread.state
+        text = self._source.text
+        state = parser.lexer_thread.state
         assert state is not None
         is_outside = "$END" in expected_terminals(parser)
         # Keys of objects may be strings, keys of statements are not.
@@ -169,13 +171,16 @@ class _BlockReader:
         return Block(_unescaped(name), settings, self._span(name))
 
     def _add(self, settings: dict[str, Setting], key: _Node, value: _Node) -> None:
-        name, span = str(key), self._span(key)
+        name = str(key)
+        span = self._span(key)
         if name in settings:
-            first, message = settings[name].key_span, f"'{name}' is set twice"
+            first = settings[name].key_span
+            message = f"'{name}' is set twice"
             self._twice(message, span, first, "remove one of them")
             return
         if _is_deep(value):
-            message, help_line = "the value is nested too deeply", "write it in fewer levels"
+            message = "the value is nested too deeply"
+            help_line = "write it in fewer levels"
             at = self._span(value)
             self._found.append(Diagnostic(message, at, "E508", help=help_line))
             return
@@ -183,7 +188,8 @@ class _BlockReader:
         near = nearest(name, KNOWN_SETTINGS)
         # An unknown setting is no mistake, but a misspelled one would go unnoticed.
         if name not in KNOWN_SETTINGS and near is not None and near not in settings:
-            message, help_line = f"unknown key '{name}'", f"did you mean '{near}'?"
+            message = f"unknown key '{name}'"
+            help_line = f"did you mean '{near}'?"
             self._found.append(Diagnostic(message, span, help=help_line, is_mild=True))
 
     def _twice(self, message: str, span: Span, first: Span, help_line: str) -> None:

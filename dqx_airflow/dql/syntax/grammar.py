@@ -37,7 +37,8 @@ def seal_tables(grammar: str) -> bytes:
 
 def open_tables(sealed: bytes, grammar: str) -> Lark | None:
     """The parser with these tables; None if they were generated from another grammar or lark."""
-    seal, tables = sealed[:_SEAL_LENGTH], sealed[_SEAL_LENGTH:]
+    seal = sealed[:_SEAL_LENGTH]
+    tables = sealed[_SEAL_LENGTH:]
     return Lark.load(BytesIO(tables)) if seal == _seal(grammar, tables) else None
 
 

@@ -53,7 +53,8 @@ def skip_to_next_statement(
         position = text.rfind("\n", 0, position) + 1
     opened = 0
     for match in _STATEMENT.finditer(text, position):
-        word, brace = match["word"], match["brace"]
+        word = match["word"]
+        brace = match["brace"]
         if words is not None and word not in words:
             continue
         if brace == "{":
@@ -89,7 +90,8 @@ def mend_keyword(
 
 def close_file(parser: InteractiveParser, end: Token) -> Tree[Token] | None:
     """The tree of a file that ends too early, as if its braces were closed."""
-    states, values = parser.parser_state.state_stack, parser.parser_state.value_stack
+    states = parser.parser_state.state_stack
+    values = parser.parser_state.value_stack
     shortest = len(states) + 1
     while unwind(parser, "RBRACE"):
         if len(states) >= shortest:
@@ -136,7 +138,8 @@ def unwind(parser: InteractiveParser, terminal: str, unless: str | None = None) 
 
     :param unless: a terminal that this state does not accept.
     """
-    states, values = parser.parser_state.state_stack, parser.parser_state.value_stack
+    states = parser.parser_state.state_stack
+    values = parser.parser_state.value_stack
     before = [*states], [*values]
     while states:
         is_excluded = unless is not None and _may_follow(parser, unless)
@@ -163,7 +166,8 @@ def _may_follow(parser: InteractiveParser, terminal: str) -> bool:
     own `accepts` copies the whole parser for every terminal.
     """
     configuration = parser.parser_state.parse_conf
-    table, stack = configuration.parse_table.states, list(parser.parser_state.state_stack)
+    table = configuration.parse_table.states
+    stack = list(parser.parser_state.state_stack)
     while terminal in table[stack[-1]]:
         action, target = table[stack[-1]][terminal]
         if action is Shift:

@@ -45,7 +45,8 @@ class Unreadable:
     @property
     def reason(self) -> str:
         """The diagnostic on one line, for the statement that imports the file."""
-        place, help_line = self.diagnostic.span, self.diagnostic.help
+        place = self.diagnostic.span
+        help_line = self.diagnostic.help
         where = f" (line {place.line}, column {place.column})" if self.text else ""
         return f"{self.diagnostic.message}{where}{f'; {help_line}' if help_line else ''}"
 
@@ -87,7 +88,8 @@ def too_large_file(name: str, size: str = f"{LARGEST_FILE // 1_000_000} MB") -> 
 
 
 def no_text(name: str) -> Diagnostic:
-    message, help_line = "this is not a text file", "suites and contracts are UTF-8 text files"
+    message = "this is not a text file"
+    help_line = "suites and contracts are UTF-8 text files"
     return Diagnostic(message, Span(name, 1, 1, 1, 2), code="E010", help=help_line)
 
 

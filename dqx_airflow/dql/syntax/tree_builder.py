@@ -62,7 +62,8 @@ class _TreeBuilder:
             return self._of_token(item)
         if not isinstance(item, Tree):
             return item
-        rule, span = str(item.data), self._span(item)
+        rule = str(item.data)
+        span = self._span(item)
         if rule == "spark_type":
             return nodes.Text(_type_as_written(item.children), span=span)
         children = [self.build(child) for child in item.children]
@@ -208,7 +209,8 @@ def _suite(children: list[Any], span: Span) -> nodes.Suite:
 def _check(children: list[Any], span: Span) -> nodes.Check:
     name, *rest = children
     settings, _ = _settings_in(rest)
-    names, body = _of_kind(nodes.Name, rest), _of_kind(nodes.CheckItem, rest)
+    names = _of_kind(nodes.Name, rest)
+    body = _of_kind(nodes.CheckItem, rest)
     return nodes.Check(name, names, body, span=span, where=settings.get("where"))
 
 

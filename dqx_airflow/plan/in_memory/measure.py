@@ -52,7 +52,8 @@ def differences(
 
 def _without_pairs(lefts: _Rows, rights: _Rows, belong: _Test) -> tuple[_Rows, _Rows]:
     """The rest of both sides when each row has been paired with the first one that fits."""
-    alone, rest = [], list(rights)
+    alone = []
+    rest = list(rights)
     for left in lefts:
         place = next((at for at, right in enumerate(rest) if belong(left, right)), None)
         if place is None:
@@ -74,7 +75,8 @@ def _is_same(pair: schema_check.ColumnPair, left: Any, right: Any, margin: Numbe
     left_key, right_key = spark_values.comparable(left, pair.left.type, right, pair.right.type)
     if left_key == right_key or margin is None or not pair.is_number:
         return bool(left_key == right_key)
-    a, b = spark_values.metric_value(left), spark_values.metric_value(right)
+    a = spark_values.metric_value(left)
+    b = spark_values.metric_value(right)
     if a is None or b is None or isinstance(a, str) or isinstance(b, str):
         return False
     return is_within(a, b, margin)
@@ -113,7 +115,8 @@ class _Measuring:
 
     def answer_dataset(self, ref: DatasetRef) -> None:
         requests = [request for request in self.plan.requests if request.dataset == ref.name]
-        failures, reason = self.scanned.failures, None
+        failures = self.scanned.failures
+        reason = None
         if ref.name not in self.readable:
             reason = f"missing table for dataset '{ref.name}'"
         elif ref.filter is not None:
@@ -301,7 +304,9 @@ class _Dataset:
 
 
 def _answer(request: model.MetricRequest, dataset: _Dataset, scanned: model.Scanned) -> None:
-    rows, types, grouping = dataset.rows_on(request.date), dataset.types, request.grouping
+    rows = dataset.rows_on(request.date)
+    types = dataset.types
+    grouping = request.grouping
     if grouping is not None:
         if (only := only_listed(grouping, types)) is not None:
             rows = [row for row in rows if dataset.evaluated(row).holds(only.node) is True]
@@ -309,7 +314,8 @@ def _answer(request: model.MetricRequest, dataset: _Dataset, scanned: model.Scan
             scanned.failures[request] = too_many_groups(dataset.ref.name, grouping, request.date)
             return
     if request.where is not None:
-        where, candidates = request.where.node, [*map(dataset.evaluated, rows)]
+        where = request.where.node
+        candidates = [*map(dataset.evaluated, rows)]
         chosen = [row.holds(where) is True for row in candidates]
         left_out = [row.holds(where, is_opposite=True) is not False for row in candidates]
         undecided = sum(

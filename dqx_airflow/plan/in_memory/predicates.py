@@ -192,7 +192,8 @@ class EvaluatedRow:
 
     def _is_sound(self, test: nodes.Expression) -> bool:
         """False if the result of a test is unknown: a value is NaN, or `is_lost`."""
-        parts, may_be_nan = nodes.operands_of(test), isinstance(test, nodes.IsNull | nodes.IsNan)
+        parts = nodes.operands_of(test)
+        may_be_nan = isinstance(test, nodes.IsNull | nodes.IsNan)
         return not any(
             self.is_lost(part) or (not may_be_nan and _has_nan(self.value(part))) for part in parts
         )
@@ -257,7 +258,8 @@ class EvaluatedRow:
                 values = [self.value(argument) for argument in arguments]
                 if None in values and not function.takes_null:
                     return None
-                result, result_type = function.in_python(*values), self._type(node)
+                result = function.in_python(*values)
+                result_type = self._type(node)
                 if result is None:
                     return None
                 if result_type in WHOLE_SIZES:

@@ -241,7 +241,8 @@ class Table:
         :param wanted: the types that columns get if all of their values have them.
         :raises TableError: the values of a column have no common type.
         """
-        fields, fitted = [], []
+        fields = []
+        fitted = []
         for name, given in columns.items():
             cells = given if name in types else _with_null([*map(_plain, given)])
             kind = wanted.get(name)
