@@ -48,16 +48,36 @@ def test_a_contract_becomes_the_suite_of_the_case(case: Case) -> None:
 
 
 WITHOUT_ORDER = (
-    *(demands.Presence, demands.OfType, demands.OnlyColumns, demands.Required, demands.Refers),
-    *(demands.Pattern, demands.OfFormat, demands.TimeText, demands.UniqueItems),
+    demands.Presence,
+    demands.OfType,
+    demands.OnlyColumns,
+    demands.Required,
+    demands.Refers,
+    demands.Pattern,
+    demands.OfFormat,
+    demands.TimeText,
+    demands.UniqueItems,
 )
 WITHOUT_EXPECTATION = (
-    *(demands.OnlyColumns, demands.AllComplete, demands.UniqueItems),
-    *(demands.QueryGives, demands.Volume, demands.HourlyVolume, demands.Arrives),
+    demands.OnlyColumns,
+    demands.AllComplete,
+    demands.UniqueItems,
+    demands.QueryGives,
+    demands.Volume,
+    demands.HourlyVolume,
+    demands.Arrives,
 )
 MORE_THAN_A_SCHEMA = (
-    *(demands.AllComplete, demands.AmongRows, demands.Complete, demands.Distinct, demands.Fresh),
-    *(demands.MetricRule, demands.Prompt, demands.QueryGives, demands.RowsSatisfy, demands.Volume),
+    demands.AllComplete,
+    demands.AmongRows,
+    demands.Complete,
+    demands.Distinct,
+    demands.Fresh,
+    demands.MetricRule,
+    demands.Prompt,
+    demands.QueryGives,
+    demands.RowsSatisfy,
+    demands.Volume,
 )
 
 

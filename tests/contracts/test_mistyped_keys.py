@@ -265,7 +265,7 @@ def test_a_part_under_another_name_is_an_error_and_breaks_the_gate(row: str) -> 
         found = _read(Path("contract.yaml"), text)
         assert found.contract is not None
         assert not found.errors, (name, found.errors)
-        assert any(note.promise is not None for note in found.contract.notes), name
+        assert [note for note in found.contract.notes if note.promise is not None], name
         errors = [item.message for item in lint(found.contract) if item.code == "E428"]
         assert [message.split("'")[1] for message in errors] == [name]
 
@@ -384,7 +384,7 @@ def test_a_section_with_an_unknown_constraint_breaks_lint_and_the_gate(
     assert [item.code for item in lint(found.contract) if str(item.code) in ("E428", "W021")] == [
         "E428"
     ]
-    assert any(note.promise is not None for note in found.contract.notes)
+    assert [note for note in found.contract.notes if note.promise is not None]
 
 
 BESIDE_A_TABLE = """\
@@ -414,7 +414,7 @@ def test_a_misspelled_part_of_a_table_breaks_lint_and_the_gate(text: str, keys: 
         found = _read(Path("contract.yaml"), text % key)
         assert found.contract is not None, found.errors
         assert "E428" in {str(item.code) for item in lint(found.contract)}, key
-        assert any(note.promise is not None for note in found.contract.notes), key
+        assert [note for note in found.contract.notes if note.promise is not None], key
 
 
 @pytest.mark.parametrize("dialect", FIELDS)

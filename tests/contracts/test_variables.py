@@ -94,8 +94,8 @@ def test_the_document_keeps_its_references() -> None:
     texts = [clause.text for _, _, rule in enforced.contract.rules() for clause in rule.clauses]
     texts += [note.clause.text for note in enforced.contract.notes]
     texts += [clause.line for clause in contract.clauses]
-    assert not any("XYZZY" in text or "/plugh" in text for text in texts)
-    assert any("'${FORBIDDEN:-CH}'" in text for text in texts)
+    assert [text for text in texts if "XYZZY" in text or "/plugh" in text] == []
+    assert [text for text in texts if "'${FORBIDDEN:-CH}'" in text]
     assert enforced.contract.servers[0].location == "/plugh/orders"
     assert enforced.contract.description == "For ${WHO}"
 
