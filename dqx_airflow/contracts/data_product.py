@@ -71,7 +71,8 @@ def unresolved(product: DataProduct, contracts: Iterable[Contract]) -> Iterator[
     for named, wanted in product.contracts:
         found = versions.get(named.text, [])
         if not found:
-            where, hint = show_path(named.path), did_you_mean(named.text, versions)
+            where = show_path(named.path)
+            hint = did_you_mean(named.text, versions)
             yield mistake("no_contract", named.span, where=where, id=named.text, hint=hint)
         elif wanted is not None and not any(_is(one, wanted.text) for one in found):
             hint = did_you_mean("", [one.version or "without a version" for one in found])

@@ -98,7 +98,8 @@ def _bound(block: Block, manifest: Manifest | None) -> Iterator[Diagnostic]:
         parts = {"id": contract_id, "manifest": manifest.source.name}
         yield mistake("unknown_promise", place, hint=did_you_mean(contract_id, ids), **parts)
         return
-    promise, newest = promise_of(block, manifest), versions[0]
+    promise = promise_of(block, manifest)
+    newest = versions[0]
     named = {"id": contract_id, "newest": newest.version}
     if promise is None:
         existing = ", ".join(str(version.version) for version in versions)

@@ -166,8 +166,10 @@ class Condition:
     def accepted(self) -> tuple[Interval, ...]:
         """The intervals of the numbers that satisfy it, in ascending order."""
         bound, high = self.bound, self.high if self.high is not None else self.bound
-        bottom, top = (-inf, -1), (inf, 1)
-        below, above = (bottom, (bound, -1)), ((high, 1), top)
+        bottom = (-inf, -1)
+        top = (inf, 1)
+        below = (bottom, (bound, -1))
+        above = ((high, 1), top)
         by_op: dict[str, tuple[Interval, ...]] = {
             **dict.fromkeys(("==", "between"), (((bound, -1), (high, 1)),)),
             **dict.fromkeys(("!=", "not between"), (below, above)),

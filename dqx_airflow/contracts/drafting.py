@@ -109,7 +109,8 @@ def _pattern_of(kind: str, parts: Sequence[str]) -> str:
     """The pattern of adjacent characters of one class, in all strings."""
     if len(set(parts)) == 1 and (kind != _DIGITS or len(parts) == 1):
         return re.sub(r"[.^$*+?()\[\]{}|\\/]", r"\\\g<0>", parts[0])
-    least, most = min(map(len, parts)), max(map(len, parts))
+    least = min(map(len, parts))
+    most = max(map(len, parts))
     return kind + (f"{{{least}}}" if least == most else f"{{{least},{most}}}")
 
 

@@ -174,7 +174,8 @@ class Scene:
         Delta does not drop a partition column.
         """
         by = _partitioned_by(partitions)
-        staged, old = (quoted_table(f"{self.name}_{word}") for word in ("repartitioned", "before"))
+        staged = quoted_table(f"{self.name}_repartitioned")
+        old = quoted_table(f"{self.name}_before")
         # The properties of the old table are not kept, and its columns may have any name.
         kept = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
         source = f"SELECT {columns} FROM {self.table}"  # noqa: S608
@@ -257,7 +258,8 @@ def _replaced(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     before = scene.old.get(change.column, column)  # a renamed one is only found by its new name
     *above, name = column.parts
     successor = TableColumn(column.item, (*above, f"{name}_v{scene.major}"))
-    shown, spark = ".".join(successor.parts), column.type
+    shown = ".".join(successor.parts)
+    spark = column.type
     yield _add(f"{change.message}: {shown} takes its place", *scene.add(successor))
     if change.kind.name not in _OTHER_MEANING and _can_be_cast(before.type, spark):
         message = f"fill {shown}; values that do not fit become NULL: count them first"

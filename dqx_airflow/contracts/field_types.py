@@ -79,7 +79,8 @@ def with_type(item: Field, spark_type: str) -> Field:
         case "array":
             return replace(item, type="array", items=_part(item, "[]", parts[0]))
         case "map":
-            keys, values = _part(item, "{key}", parts[0]), _part(item, "{value}", parts[1])
+            keys = _part(item, "{key}", parts[0])
+            values = _part(item, "{value}", parts[1])
             return replace(item, type="map", keys=keys, values=values)
         case "struct":
             inner = types.fields_of(spark_type).items()

@@ -48,7 +48,8 @@ def _impact_on(block: Block, old: Manifest, new: Manifest) -> Impact | None:
     if reference is None or before is None:
         return None  # `dql check` reports what is wrong with the block alone
     contract_id, pin = reference
-    name, span = f"{before.id}@{before.version}", block.span_of("datalex_contract")
+    name = f"{before.id}@{before.version}"
+    span = block.span_of("datalex_contract")
     is_certified = block.text("status") == CERTIFIED
     after = promise_of(block, new)
     versions = new.versions_of(contract_id)

@@ -235,8 +235,10 @@ def _overlap_too_short(base: PublishedVersion, contract: Contract, on: date) -> 
 
 def _ends_too_soon(base: PublishedVersion, contract: Contract, on: date) -> Iterator[Blocker]:
     """The objection if a sunset is announced too few days in advance."""
-    life, before = contract.lifecycle, base.contract.lifecycle
-    sunset, promised = day_of(life.sunset_date), day_of(before.sunset_date)
+    life = contract.lifecycle
+    before = base.contract.lifecycle
+    sunset = day_of(life.sunset_date)
+    promised = day_of(before.sunset_date)
     if sunset is None and life.status == "sunset" and before.status != "sunset":
         sunset = on
     days = before.notice_days or 0

@@ -153,6 +153,7 @@ def _check_version(root: Mapping, reader: DialectReader, diagnostics: list[Diagn
     node = root.get(reader.version_key)
     written = node.text if isinstance(node, Scalar) else ""
     if written.removeprefix("v") not in (*reader.versions, ""):
-        hint, span = did_you_mean(written, reader.versions), node.span if node else root.span
+        hint = did_you_mean(written, reader.versions)
+        span = node.span if node else root.span
         parts = {"version": written, "dialect": reader.dialect}
         diagnostics.append(mistake("unknown_version", span, hint=hint, **parts))

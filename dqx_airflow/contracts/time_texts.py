@@ -75,7 +75,8 @@ class TimeFormat:
     def read(self, text: str) -> datetime | None:
         """The moment in a string, in UTC; None for other strings, and for formats with names of
         zones, eras or days of the year, which only Spark reads."""
-        expression, names = "", set[str]()
+        expression = ""
+        names = set[str]()
         for token in self._tokens:
             if token["letters"] is None or token["letter"] == "T":
                 expression += _literal(token)
@@ -202,11 +203,13 @@ def bound_moment(text: str, pattern: str | None, *, is_time: bool) -> datetime:
 
     :raises BoundError: it is neither, or both with different meanings.
     """
-    written, kind = text.strip(), "time" if is_time else "date"
+    written = text.strip()
+    kind = "time" if is_time else "date"
     as_iso = iso_time(written) if is_time else iso_moment(written)
     by_format = TimeFormat(pattern).read(written) if pattern is not None else None
     if as_iso is not None and by_format is not None and as_iso != by_format:
-        first, second = (shown(moment, is_time=is_time) for moment in (by_format, as_iso))
+        first = shown(by_format, is_time=is_time)
+        second = shown(as_iso, is_time=is_time)
         reason = (
             f"the bound {written} is {first} by the format '{pattern}', and {second} in ISO form"
         )

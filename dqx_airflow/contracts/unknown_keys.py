@@ -300,7 +300,8 @@ class _Walk:
 
         :param has_more: the schema describes additional keys.
         """
-        key, node = entry.key, entry.node
+        key = entry.key
+        node = entry.node
         path = show_path(node.path)
         self.compared.add(key)
         if len(self.compared) > _MOST_COMPARED:
@@ -332,7 +333,8 @@ class _Walk:
 
     def _alternatives(self, parts: tuple[Any, ...]) -> Iterator[Any]:
         """The subschemas that may apply, including nested ones."""
-        waiting, seen = list(parts), set[int]()
+        waiting = list(parts)
+        seen = set[int]()
         while waiting:
             part = waiting.pop(0)
             if not isinstance(part, dict) or id(part) in seen:

@@ -165,12 +165,15 @@ class _CodeReader:
                 yield self._call(function, call, tasks.get(id(call)))
 
     def _call(self, function: str, call: ast.Call, task: str | None) -> ContractCall:
-        signature, keywords = _FUNCTIONS[function], self._keywords(call)
-        argument, pin = _argument(call, signature, keywords), keywords.get(signature.pin)
+        signature = _FUNCTIONS[function]
+        keywords = self._keywords(call)
+        argument = _argument(call, signature, keywords)
+        pin = keywords.get(signature.pin)
         loaded = self.behind(argument) if argument is not None else None
         if isinstance(loaded, ast.Call) and _function(loaded.func, self.names) == "Contract.load":
             inner = self._keywords(loaded)
-            argument, pin = _argument(loaded, _LOAD, inner), pin or inner.get(_LOAD.pin)
+            argument = _argument(loaded, _LOAD, inner)
+            pin = pin or inner.get(_LOAD.pin)
         contract = self.text(argument)
         return ContractCall(
             function,
@@ -444,7 +447,8 @@ def _reliance(use: ConsumerUse, newest_first: Sequence[PublishedVersion], on: da
     wanted = (use.pin or use.version or "").lstrip("@")
     if wanted and not pins.is_version(wanted):
         return Reliance(use, None, f"'{wanted}' has no known version before it runs")
-    used, newest = newest_of(newest_first, wanted or None), newest_first[0]
+    used = newest_of(newest_first, wanted or None)
+    newest = newest_first[0]
     if used is None:
         return Reliance(use, None, f"no version {wanted} is published")
     state = lifecycle.lifecycle_status(used.contract, on)

@@ -247,7 +247,8 @@ class _Composer:
         written = self.lines[line - 1] if line <= len(self.lines) else ""
         indent = written[: len(written) - len(written.lstrip())]
         if "\t" in indent:
-            problem, help_line = "tab in the indentation", "indent with spaces"
+            problem = "tab in the indentation"
+            help_line = "indent with spaces"
             column = indent.index("\t") + 1
         span = Span(self.source.name, line, column, line, column + 1)
         if "maximum nesting depth" in problem:  # of the parser itself, since PyYAML 6.0.4

@@ -37,7 +37,8 @@ def steps(way: tuple[Field, ...]) -> tuple[NestedField, ...]:
     column, *rest = way
     to_value = [NestedField(column, terms.column_named(column.name))]
     for inner in rest:
-        outer, operand = to_value[-1].field, to_value[-1].operand
+        outer = to_value[-1].field
+        operand = to_value[-1].operand
         if any(inner is part for part in outer.fields):
             to_value.append(NestedField(inner, terms.field_of(operand, inner.name)))
         elif inner is outer.items:
@@ -76,7 +77,8 @@ def is_expressible(way: tuple[Field, ...]) -> bool:
 def nested(way: tuple[Field, ...]) -> str:
     """The values at the end of a path in a row, as Spark SQL; if there are arrays on the path, all
     of them in one array."""
-    sql, is_array = quote_name(way[0].name), False
+    sql = quote_name(way[0].name)
+    is_array = False
     for outer, inner in pairwise(way):
         if any(inner is part for part in outer.fields):
             # Spark takes a field of each struct in an array in the same way.

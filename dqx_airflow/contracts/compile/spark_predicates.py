@@ -29,7 +29,8 @@ def spark_text(node: nodes.Expression) -> str:
                 )
             return f"({quote_name(name)} RLIKE {quote_literal(decided.text)})"
         case nodes.HasFormat(operand=nodes.Name(text=name), format=kind):
-            form, text = TEXT_FORMATS[kind.text], quote_name(name)
+            form = TEXT_FORMATS[kind.text]
+            text = quote_name(name)
             return form.sql(text, f"({text} RLIKE {quote_literal(ended(whole(form.pattern)))})")
         case _:
             return predicate_sql(node)

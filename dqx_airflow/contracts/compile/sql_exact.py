@@ -121,7 +121,8 @@ class _Translation:
             instead = "name its database, as in `dialect: postgres`, or write `dialect: spark`"
         if self.is_imported:
             own = " with the name of the database, or" if of != self.sql_dialect else ""
-            kinds, instead = (), f"add --sql-dialect{own} with spark, to read it as Spark SQL"
+            kinds = ()
+            instead = f"add --sql-dialect{own} with spark, to read it as Spark SQL"
         is_compared = isinstance(node, exp.EQ | exp.NEQ | exp.In)
         hint = _HINTS.get(self.sql_dialect if is_compared else node.key)
         instead = f"write {hint}, or {instead}" if hint else instead
@@ -148,7 +149,8 @@ class _Translation:
         if isinstance(tree, exp.SetOperation):
             self._only(tree, "this", "expression", "distinct", "order", *_ENDS)
             written = tree.copy()
-            first, second = (self._query(side, outer) for side in (tree.this, tree.expression))
+            first = self._query(tree.this, outer)
+            second = self._query(tree.expression, outer)
             pairs = zip(first.values(), second.values(), strict=False)
             columns = dict(zip(first, map(self._widest, pairs), strict=False))
             if len(first) != len(second) or not all(map(self.is_groupable, columns.values())):
@@ -474,7 +476,8 @@ class _Translation:
         """The quotient of exact numbers, with the digits that the dialect keeps."""
         # Short integers as long ones: then Spark keeps more digits.
         long = {KINDS["int"]: KINDS["bigint"], None: None}
-        a, b = (as_decimal(long.get(kind, kind)) for kind in (first, second))
+        a = as_decimal(long.get(first, first))
+        b = as_decimal(long.get(second, second))
         if a is None or b is None:
             return None
         scale = max(6, a.scale + b.digits + 1)
@@ -552,7 +555,8 @@ class _Translation:
         return exp.In(this=pairs[0].this, expressions=[pair.expression for pair in pairs])
 
     def _case(self, node: Expr, scope: _Scope) -> Typed:
-        branches, kinds = [], []
+        branches = []
+        kinds = []
         for branch in node.args["ifs"]:
             test = branch.this
             if node.this is not None:
@@ -606,7 +610,8 @@ class _Translation:
 
     def _seconds(self, node: Expr) -> int:
         """The length in seconds of an interval such as `2 hours`: an integer and a unit."""
-        unit, amount = unit_of(node.args.get("unit")), node.this
+        unit = unit_of(node.args.get("unit"))
+        amount = node.this
         if not isinstance(amount, exp.Literal) or not re.fullmatch(r"-?\d{1,6}", amount.name):
             raise self.refusal(node)
         if unit not in _SECONDS:

@@ -487,9 +487,11 @@ def comparison(predicate: str, dialect: str | None) -> tuple[Expr, tuple[str, fl
     tree = _lenient(predicate, dialect)
     if not isinstance(tree, exp.Binary) or (op := _COMPARATORS.get(type(tree))) is None:
         return None
-    number, sign = tree.expression, 1
+    number = tree.expression
+    sign = 1
     if isinstance(number, exp.Neg):
-        number, sign = number.this, -1
+        number = number.this
+        sign = -1
     if not isinstance(number, exp.Literal) or number.is_string:
         return None
     return tree.this, (op, sign * float(number.this))

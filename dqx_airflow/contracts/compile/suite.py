@@ -144,13 +144,15 @@ class _Drafting:
         """Removes the drafts with these numbers."""
         for number, reason in wrong.items():
             draft = self.drafts[number]
-            name, dataset = draft.assertion.name, draft.assertion.datasets[0]
+            name = draft.assertion.name
+            dataset = draft.assertion.datasets[0]
             for rule in (draft.rule, *draft.included):
                 self._refuse(name, dataset, rule, reason, is_part=rule is not draft.rule)
         self.drafts = [draft for number, draft in enumerate(self.drafts) if number not in wrong]
 
     def _draft(self, context: RuleContext) -> None:
-        rule, place = context.rule, (context.model.name, context.rule)
+        rule = context.rule
+        place = (context.model.name, context.rule)
         try:
             claim = self._claim(context)
         except NoCounterpartError as error:

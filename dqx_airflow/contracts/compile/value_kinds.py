@@ -49,7 +49,8 @@ def columns_of(fields: Iterable[Field], sql_dialect: str) -> dict[str, Kind | No
 
 
 def _kind_of(item: Field, sql_dialect: str) -> Kind | None:
-    written, native = item.type, (item.written_type or "").strip()
+    written = item.type
+    native = (item.written_type or "").strip()
     if written in (None, "any"):
         return None
     if sizes := re.fullmatch(r"decimal\((\d+),\s*(\d+)\)", str(written)):

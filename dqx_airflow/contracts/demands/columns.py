@@ -37,7 +37,8 @@ class OfType(Demand, words="values of the type", dimension="conformity"):
     ) -> claims.CompiledClaim | claims.EnforcedByType:
         if not context.is_reachable:
             return claims.EnforcedByType(context.reachable[-1])
-        column, item = nested_values.column_of(context), context.item
+        column = nested_values.column_of(context)
+        item = context.item
         assert item is not None
         if item.type == "struct":
             # A field with a rule about its own type is left to that rule.

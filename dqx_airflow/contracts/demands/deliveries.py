@@ -87,7 +87,8 @@ class Prompt(
 
     @property
     def text(self) -> str:
-        between, share = f"from {self.source} to {self.processed}", base.share_of_rows(self.share)
+        between = f"from {self.source} to {self.processed}"
+        share = base.share_of_rows(self.share)
         return f"{between} at most {base.duration_text(self.delay_s)}{share}"
 
     def claim(self, context: rule_context.RuleContext) -> claims.CompiledClaim:
@@ -102,7 +103,8 @@ class Prompt(
             return claims.satisfied(
                 f"CASE WHEN {both} THEN coalesce({is_prompt}, false) END", share
             )
-        source, processed = terms.column(self.source), terms.column(self.processed)
+        source = terms.column(self.source)
+        processed = terms.column(self.processed)
         delay = nodes.Arithmetic("-", processed, source)
         predicate = nodes.Compare("<=", delay, terms.duration(self.delay_s))
         return claims.each_row(predicate, share)
@@ -178,7 +180,8 @@ class Volume(ServiceLevel, dimension="coverage", is_quality=True):
     def _band(self) -> tuple[float | None, float | None]:
         """The bounds as numbers of rows if `baseline` is given, else as multiples of the mean."""
         factor = 1.0 if self.baseline is None else self.baseline
-        low, high = (None if end is None else end * factor for end in (self.low, self.high))
+        low = None if self.low is None else self.low * factor
+        high = None if self.high is None else self.high * factor
         return low, high
 
     def claim(self, context: rule_context.RuleContext) -> claims.CompiledClaim:
@@ -223,7 +226,8 @@ class HourlyVolume(
             raise NoCounterpartError("it has no limits")
         column = self.column or _clock(context, of_what="hours", tells_hours=True)
         zone = context.ref.time_zone if context.ref else None
-        timestamp, now = _local(terms.quoted(column), zone), _local("current_timestamp()", zone)
+        timestamp = _local(terms.quoted(column), zone)
+        now = _local("current_timestamp()", zone)
         model = quote_name(context.model.name)
         timestamps = f"SELECT {timestamp} AS moment FROM {model}"  # noqa: S608
         hours = (

@@ -125,7 +125,8 @@ def _refers_from_within(
     context: rule_context.RuleContext, other: str, column: str
 ) -> claims.CompiledClaim:
     """The claim of a reference from the items of an array."""
-    model, items = quote_name(context.model.name), nested_values.nested(context.way)
+    model = quote_name(context.model.name)
+    items = nested_values.nested(context.way)
     inner = f"SELECT explode({items}) AS item FROM {model}"  # noqa: S608
     equal = f"other.{terms.quoted(column)} = own.item"
     return _unfound(context, f"({inner}) AS own", other, "own.item IS NOT NULL", equal)

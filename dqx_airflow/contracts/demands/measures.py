@@ -202,7 +202,9 @@ _COUNTS = ("num_rows", "unique_count", "column_count")
 
 def _ends(condition: base.Condition, *, is_count: bool) -> dict[str, Any] | None:
     """A comparison as a range; None if it is not a range. Ranges of counts are inclusive."""
-    op, bound, high = condition.op, condition.bound, condition.high
+    op = condition.op
+    bound = condition.bound
+    high = condition.high
     if op == "==" or (op == "between" and high is not None):
         return {"min_value": bound, "max_value": bound if high is None else high}
     if op not in (">", ">=", "<", "<="):

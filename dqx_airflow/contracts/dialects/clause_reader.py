@@ -231,7 +231,8 @@ class ClauseReader:
 
         :param is_open: other values are allowed, and only likely typos are reported.
         """
-        written, node = owner.text(key), owner.get(key)
+        written = owner.text(key)
+        node = owner.get(key)
         if written is None or written.lower() in {choice.lower() for choice in choices}:
             return
         if is_open and written == written.strip() and slip_of(written, choices) is None:

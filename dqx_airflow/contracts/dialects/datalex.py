@@ -117,11 +117,14 @@ def doubts_about(root: Mapping) -> Iterator[Diagnostic]:
     entity or contract than the enclosing one."""
     version = _version(root.text("datalexVersion"))
     if version and not _OLDEST <= version < _FIRST_UNREAD:
-        shown, place = ".".join(map(str, version)), root.get("datalexVersion") or root
+        shown = ".".join(map(str, version))
+        place = root.get("datalexVersion") or root
         yield replace(mistake("unread_manifest", place.span, version=shown), is_mild=True)
     for way in _below(root, "domains", "entities", "contracts"):
-        names, contract = [part.text("name") for part in way], way[-1]
-        contract_id, expected = contract.text("id"), ".".join(name or "" for name in names)
+        names = [part.text("name") for part in way]
+        contract = way[-1]
+        contract_id = contract.text("id")
+        expected = ".".join(name or "" for name in names)
         if contract_id is not None and all(names) and contract_id != expected:
             parts = {"id": contract_id, "expected": expected}
             found = mistake("misplaced_id", contract.span_of("id"), **parts)
@@ -142,7 +145,8 @@ def _below(owner: Mapping, key: str, *further: str) -> Iterator[_Way]:
 
 def _promises(ways: Iterable[_Way]) -> Iterator[ManifestContract]:
     for *_, node in ways:
-        contract_id, number = node.text("id"), node.literal("version")
+        contract_id = node.text("id")
+        number = node.literal("version")
         if contract_id is None or not isinstance(number, int) or isinstance(number, bool):
             continue
         signature = node.get("signature")
@@ -170,7 +174,8 @@ def _tables(ways: Iterable[_Way]) -> Iterator[tuple[str, tuple[str, ...]]]:
     for _, entity in ways:
         binding = entity.get("binding")
         if isinstance(binding, Mapping) and _is_bound(binding):
-            table, items = binding.text("ref"), _below(entity, "fields")
+            table = binding.text("ref")
+            items = _below(entity, "fields")
             fields = tuple(name for (item,) in items if (name := item.text("name")))
             if table and fields:
                 yield table.lower(), fields
@@ -235,7 +240,8 @@ def _read(reading: ClauseReader) -> Contract:
                 reading.documented(domain.get(key), _NO_PROMISE)
         for entity in reading.mappings(domain, "entities"):
             models += _models(reading, entity)
-    owners, taken = project.texts("owners"), set[str]()
+    owners = project.texts("owners")
+    taken = set[str]()
     return Contract(
         dialect=Dialect.DATALEX,
         dialect_version=reading.root.text("manifestSpecVersion"),
@@ -274,7 +280,8 @@ def _models(reading: ClauseReader, entity: Mapping) -> Iterator[Model]:
 
 
 def _name_of(contract: Mapping) -> str:
-    version, name = contract.text("version"), contract.text("name") or ""
+    version = contract.text("version")
+    name = contract.text("name") or ""
     return name if version in (None, "1") else f"{name}_v{version}"
 
 

@@ -51,10 +51,12 @@ def seconds_of(text: str) -> float | None:
     True
     """
     written = text.strip()
-    total, position = 0.0, 0
+    total = 0.0
+    position = 0
     if match := _ISO.fullmatch(written):
         parts = zip(match.groups(), _ISO_UNITS, strict=True)
-        total, position = sum(_number(count) * unit for count, unit in parts if count), match.end()
+        total = sum(_number(count) * unit for count, unit in parts if count)
+        position = match.end()
     while position < len(written):
         part = _PART.match(written, position)
         # A month to some, a minute to others.
@@ -70,7 +72,8 @@ def duration_s(node: Node, report: Callable[[Diagnostic], None]) -> float | None
     text = node.text if isinstance(node, Scalar) else ""
     seconds = seconds_of(text)
     if seconds is None:
-        where, hint = show_path(node.path), _hint(text.strip())
+        where = show_path(node.path)
+        hint = _hint(text.strip())
         report(mistake("no_duration", node.span, where=where, written=text, hint=hint))
     return seconds
 

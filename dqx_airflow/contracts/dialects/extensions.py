@@ -55,7 +55,8 @@ def read_acceptances(reading: ClauseReader, models: Collection[str]) -> tuple[Ac
     for acceptance in acceptances:
         is_name = any(acceptance.clause.startswith(f"{name}.") for name in models)
         if not is_name and not any(map(acceptance.covers, known)):
-            clause, span = acceptance.clause, acceptance.span
+            clause = acceptance.clause
+            span = acceptance.span
             reading.report(mistake("unknown_accepted", span, clause=clause))
     return tuple(acceptances)
 

@@ -62,7 +62,8 @@ def promised_rules(reading: ClauseReader, top: Mapping) -> PlacedRules:
     yield from _freshness(reading, freshness, clock)
     yield from _volume(reading, reading.mapping(top, "volume"), clock)
     life = reading.mapping(top, "lifecycle")
-    days, node = life.number("retention_days"), life.get("retention_days")
+    days = life.number("retention_days")
+    node = life.get("retention_days")
     if days is None:
         reading.documented(node)
     else:
@@ -71,7 +72,8 @@ def promised_rules(reading: ClauseReader, top: Mapping) -> PlacedRules:
 
 
 def _completeness(reading: ClauseReader, entry: Mapping) -> PlacedRules:
-    column, percent = entry.text("column"), entry.number("min_pct")
+    column = entry.text("column")
+    percent = entry.number("min_pct")
     if column is None or percent is None:
         reading.unsupported(entry, "it needs a `column` and a `min_pct`")
     else:
@@ -123,15 +125,18 @@ class _Tables:
         return "".join(parts)
 
     def _query(self, match: re.Match[str]) -> str:
-        table, listed = match["table"], match["listed"]
+        table = match["table"]
+        listed = match["listed"]
         if _NO_TABLES.fullmatch(table or listed) or (listed or "").lower() in self.columns:
             return match[0]
         own = [name.rpartition(".")[2] for name in re.findall(_NAME, match["own"])]
-        table, others = table or listed, [match["other"]] if match["other"] else own
+        table = table or listed
+        others = [match["other"]] if match["other"] else own
         first, _, last = table.rpartition(".")
         is_column = last.lower() in map(str.lower, own) or first.lower() not in self.schemas
         if first and len(own) == 1 and not match["other"] and is_column:
-            table, others = first, [last]
+            table = first
+            others = [last]
         query = " ".join(("SELECT", ", ".join(others), "FROM", table))
         return f"{match['own']} {match['op']} ({query})"
 
@@ -180,7 +185,8 @@ def _volume(reading: ClauseReader, volume: Mapping, clock: str | None) -> Placed
             demand = demands.Volume(*band, baseline, days if baseline is not None else _WEEK_DAYS)
             yield None, reading.rule("volume", demand, volume.get(key), baseline_node)
     reading.documented(baseline_node, "has no effect without an `alert_band`")
-    low, high = (volume.number(key) for key in ("trough_rows_per_hour", "peak_rows_per_hour"))
+    low = volume.number("trough_rows_per_hour")
+    high = volume.number("peak_rows_per_hour")
     if low is None and high is None:
         return
     nodes = volume.get("trough_rows_per_hour"), volume.get("peak_rows_per_hour")
@@ -209,7 +215,8 @@ def _service(reading: ClauseReader, sla: Mapping) -> PlacedRules:
             continue
         named = f"x-{match['what']}"
         columns = reading.mapping(sla, named)
-        source, processed = (columns.text(end) for end in ("from", "to"))
+        source = columns.text("from")
+        processed = columns.text("to")
         most = sla.number(key)
         digits = match["percentile"]
         share = 1.0 if digits == "100" else float(f"0.{digits:0>2}")  # p99, p999
@@ -281,7 +288,8 @@ def _incident(reading: ClauseReader, top: Mapping) -> model.IncidentResponse:
 
 
 def _lifecycle(reading: ClauseReader, top: Mapping) -> model.Lifecycle:
-    life, versioning = reading.mapping(top, "lifecycle"), reading.mapping(top, "versioning")
+    life = reading.mapping(top, "lifecycle")
+    versioning = reading.mapping(top, "versioning")
     reading.remarks(life, "fabric: lifecycle")
     reading.remarks(versioning, "fabric: versioning")
     reading.one_of(top, "status", _STATUSES)
@@ -387,7 +395,8 @@ def _rules(reading: ClauseReader, column: Mapping, item: model.Field) -> Iterato
         yield reading.rule("enum", OneOf(accepted), column.get("enum"))
     yield from reading.bound_rules(column, "min", "max", item.type)
     # The decimal places that a text such as `2 decimals (cents)` allows.
-    node, match = column.get("precision"), _DECIMALS.fullmatch(column.text("precision") or "")
+    node = column.get("precision")
+    match = _DECIMALS.fullmatch(column.text("precision") or "")
     if match is None:
         reading.unsupported(node, "not a number of digits: write it as `2 decimals`")
     else:

@@ -60,7 +60,8 @@ def _null_values(check: foreign.Check) -> foreign.Demands:
 
 
 def _missing_values(check: foreign.Check) -> foreign.Demands:
-    column, missing = check.own_column, check.keys.get("missingValues", [None, ""])
+    column = check.own_column
+    missing = check.keys.get("missingValues", [None, ""])
     if missing == [None]:
         return _null_values(check)
     values = foreign.values_in(missing)
@@ -70,7 +71,8 @@ def _missing_values(check: foreign.Check) -> foreign.Demands:
 
 
 def _invalid_values(check: foreign.Check) -> foreign.Demands:
-    column, pattern = check.own_column, check.keys.get("pattern")
+    column = check.own_column
+    pattern = check.keys.get("pattern")
     values = foreign.values_in(check.keys.get("validValues"))
     demands: list[foreign.ColumnDemand] = [kinds.OneOf(values)] if values else []
     if isinstance(pattern, str):

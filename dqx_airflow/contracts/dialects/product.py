@@ -98,7 +98,8 @@ def _model(reading: ClauseReader) -> Model:
     fields = [_field(reading, column) for column in columns]
     promises = (*_completeness(reading, quality), *_uniqueness(reading, quality, key_paths))
     fields = [_valid(reading, quality, item) for item in fields]
-    rules, further = [], []
+    rules = []
+    further = []
     if keys:
         marks = (key.get("business_key") for key in keys)
         rules.append(reading.rule("business_key", demands.Unique(key_paths), *marks))
@@ -151,8 +152,10 @@ def _field(reading: ClauseReader, column: Mapping) -> Field:
 
 def _typed(reading: ClauseReader, column: Mapping, item: Field) -> tuple[Field, tuple[Rule, ...]]:
     """The field with its type, and the demands of that, including the digits of a number."""
-    written, keys = item.written_type or "", ("precision", "scale")
-    (precision, scale), sizes = map(column.number, keys), tuple(map(column.get, keys))
+    written = item.written_type or ""
+    precision = column.number("precision")
+    scale = column.number("scale")
+    sizes = (column.get("precision"), column.get("scale"))
     if written == "decimal" and precision is not None and scale is not None and scale <= precision:
         item = replace(item, type=f"decimal({int(precision)},{int(scale)})")
         return item, (reading.rule("type", demands.OfType(), column.get("type"), *sizes),)
@@ -218,7 +221,8 @@ def _completeness(reading: ClauseReader, quality: Mapping) -> Iterator[PlacedRul
     """The rules on the completeness of fields; a single share applies to all values together."""
     for column, share, node in _shares(reading, quality, "completeness"):
         yield column, reading.rule("completeness", demands.Complete(column, share), node)
-    of_all, whole = quality.number("completeness"), quality.get("completeness")
+    of_all = quality.number("completeness")
+    whole = quality.get("completeness")
     if of_all is not None:
         yield None, reading.rule("completeness", demands.AllComplete(float(of_all)), whole)
     elif isinstance(whole, Scalar):
@@ -254,7 +258,8 @@ def _shares(reading: ClauseReader, quality: Mapping, key: str) -> Iterator[tuple
 def _times(reading: ClauseReader, freshness: Mapping, quality: Mapping) -> Iterator[Rule]:
     """The rules on times: the age of the data in `freshness.max_hours` or `freshness_hours`, its
     frequency, and the days of `usage`."""
-    named, column_node = freshness.text("column"), freshness.get("column")
+    named = freshness.text("column")
+    column_node = freshness.get("column")
     column = column_path(named) if named is not None else None
     for node, key in ((freshness, "max_hours"), (quality, "freshness_hours")):
         if (hours := node.number(key)) is not None:
@@ -269,7 +274,8 @@ def _times(reading: ClauseReader, freshness: Mapping, quality: Mapping) -> Itera
         arrives = demands.Arrives(column, stated.interval_s, stated.schedule)
         yield reading.rule("frequency", arrives, frequency, column_node)
     usage = reading.mapping(reading.root, "usage")
-    days, node_of_days = usage.number("retention_days"), usage.get("retention_days")
+    days = usage.number("retention_days")
+    node_of_days = usage.get("retention_days")
     if days is None:
         reading.unsupported(node_of_days, "not a number of days")
     else:

@@ -201,7 +201,8 @@ def _text(rule: _Rule) -> Iterable[PlacedRule]:
 
 
 def _sql(rule: _Rule) -> Iterable[PlacedRule]:
-    query, written = rule.text("query"), rule.text("dialect")
+    query = rule.text("query")
+    written = rule.text("dialect")
     if query is None:
         return rule.refused("it has no query: write `query: SELECT ...`", "E425")
     try:

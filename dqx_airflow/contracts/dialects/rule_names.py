@@ -35,7 +35,8 @@ def with_unique_names(rules: Iterable[Rule]) -> tuple[Rule, ...]:
 
 def unique_name(wanted: str, taken: set[str]) -> str:
     """Returns `wanted`, or `wanted_2` and so on if it is taken, and adds it to `taken`."""
-    name, number = wanted, 1
+    name = wanted
+    number = 1
     while name in taken:
         number += 1
         name = f"{wanted}_{number}"

@@ -410,7 +410,8 @@ def is_delta_widening(old: str, new: str) -> bool:
 
 
 def _is_wider(narrow: str, wide: str) -> bool:
-    kind, other = _kind(narrow), _kind(wide)
+    kind = _kind(narrow)
+    other = _kind(wide)
     if other == "varchar":
         return kind in ("varchar", "char") and _sizes(wide, 0) > _sizes(narrow, 0)
     if other == "decimal":

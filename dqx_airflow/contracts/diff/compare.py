@@ -61,7 +61,8 @@ def compare_clauses(
     known = _Reported.of(changes, old, new)
     parts_of_rules = _parts_of_rules(before, after) | _parts_of_rules(after, before)
     for path in dict.fromkeys((*before, *after)):
-        old_leaf, new_leaf = before.get(path), after.get(path)
+        old_leaf = before.get(path)
+        new_leaf = after.get(path)
         texts = _text_of(old_leaf), _text_of(new_leaf)
         if texts[0] == texts[1]:
             continue
@@ -124,7 +125,8 @@ def _named_leaves(old: _Leaves, new: _Leaves) -> tuple[_Leaves, _Leaves]:
 
     An item that replaces a removed item at the same index keeps the name of the removed item.
     """
-    old_names, new_names = _item_names(old), _item_names(new)
+    old_names = _item_names(old)
+    new_names = _item_names(new)
     known = {(item[:-1], name) for item, name in new_names.items()}
     known_before = {(item[:-1], name) for item, name in old_names.items()}
     for item, name in old_names.items():
@@ -191,7 +193,8 @@ def _change(
     shown = ".".join(path).replace(".[", "[")
     verb = "is added" if old is None else "is removed" if new is None else "changes"
     place = ContractLocation(shown, old.span if old else None, new.span if new else None)
-    before, after = (leaf.text if leaf else None for leaf in (old, new))
+    before = old.text if old else None
+    after = new.text if new else None
     return place.change(kind, before, after, f"{shown} {verb}")
 
 
@@ -360,7 +363,8 @@ def compare_lifecycles(old: Contract, new: Contract) -> Iterator[Change]:
         ("dual_write_days", before.dual_write_days, after.dual_write_days),
         ("cadence", before.cadence, after.cadence),
     ):
-        place, words = location.below(name), name.replace("_", " ")
+        place = location.below(name)
+        words = name.replace("_", " ")
         yield from compare_values(old_value, new_value, place, "policy_changed", words=words)
 
 
@@ -382,7 +386,8 @@ def compare_models(old: Sequence[Model], new: Sequence[Model], habits: Habits) -
     names = renamed_models(old, new, declared)
     for item, before, after in both_versions(old, new, names):
         name = item.name
-        old_span, new_span = (side.span if side else None for side in (before, after))
+        old_span = before.span if before else None
+        new_span = after.span if after else None
         place = ContractLocation(name, old_span, new_span, name)
         if before is None:
             yield place.change("model_added", new=name)
@@ -406,7 +411,8 @@ def _compared(
         rules = [tuple(rule for rule in side if rule.name != _KEY) for side in rules]
     if set(keys[0]) != set(keys[1]):
         names, new_names = (", ".join(key) or None for key in keys)
-        kind, place = "key_changed" if names else "key_added", location.below(_KEY)
+        kind = "key_changed" if names else "key_added"
+        place = location.below(_KEY)
         yield place.change(kind, names, new_names, path=location.path, to=new_names or "none")
     yield from compare_rules(rules[0], rules[1], location, columns)
     yield from _storage(old, new, location, columns)

@@ -100,7 +100,8 @@ def _is_typo(old: str, new: str) -> bool:
         return True
     if _weighs(old) and _weighs(new):
         return _stem(old) == _stem(new)
-    distance, shortest = edits(old, new, 2), min(len(old), len(new))
+    distance = edits(old, new, 2)
+    shortest = min(len(old), len(new))
     if shortest < _SHORTEST_TYPO:
         return distance == 1 and (sorted(old) == sorted(new) or _stem(old) == _stem(new))
     if old[0] != new[0] and sorted(old) != sorted(new):

@@ -38,7 +38,8 @@ def held(value: object, spark_type: str) -> Any:
     """
     if value is None:
         return None
-    family, types = family_of(spark_type), parts_of(spark_type)
+    family = family_of(spark_type)
+    types = parts_of(spark_type)
     match value:
         case list() if family is Family.ARRAY:
             return tuple(held(item, types[0]) for item in value)

@@ -31,7 +31,9 @@ def coverage(contract: elements.Contract, compiled: Compiled) -> tuple[ClauseCov
     coverages: dict[tuple[str, str], ClauseCoverage] = {}
     unenforced = unenforced_clauses(compiled)
     for note in (*contract.notes, *compiled.notes):
-        clause, treatment, reason = note.clause, note.treatment, note.reason
+        clause = note.clause
+        treatment = note.treatment
+        reason = note.reason
         acceptance = unenforced.get(clause_key(clause)) or contract.acceptance_of("", clause.path)
         if treatment is elements.Treatment.UNSUPPORTED and acceptance is not None:
             treatment = elements.Treatment.ACCEPTED

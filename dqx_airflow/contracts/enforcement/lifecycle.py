@@ -48,7 +48,8 @@ def lifecycle_status(contract: elements.Contract, on: date) -> LifecycleStatus |
 
 def end_of(life: elements.Lifecycle) -> date | None:
     """The date from which a version must not be relied on: its sunset, or the end of its notice."""
-    sunset, deprecated = elements.day_of(life.sunset_date), elements.day_of(life.deprecation_date)
+    sunset = elements.day_of(life.sunset_date)
+    deprecated = elements.day_of(life.deprecation_date)
     if sunset is not None or deprecated is None or life.notice_days is None:
         return sunset
     return elements.end_of_period(deprecated, life.notice_days)

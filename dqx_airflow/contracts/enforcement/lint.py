@@ -52,7 +52,8 @@ def _dates(contract: elements.Contract) -> Iterator[Diagnostic]:
             span = _span_of(contract, days[later].isoformat())
             parts = {"later": later, "on": days[later], "earlier": earlier}
             yield mistake("dates_in_disorder", span, before=days[earlier], **parts)
-    deprecated, sunset = days.get("deprecation"), days.get("sunset")
+    deprecated = days.get("deprecation")
+    sunset = days.get("sunset")
     if deprecated is None or sunset is None or sunset < deprecated:
         return
     between = (sunset - deprecated).days
@@ -106,7 +107,8 @@ _BY_NAME = {rule.name: rule for rule in RULES}
 def _finding(name: str, span: Span, *related: Related, **named: Any) -> Diagnostic:
     """A finding of a rule, with the values that its texts name."""
     rule = _BY_NAME[name]
-    message, help_line = rule.message.format(**named), rule.help.format(**named)
+    message = rule.message.format(**named)
+    help_line = rule.help.format(**named)
     return Diagnostic(message, span, rule.code, related=related, help=help_line)
 
 

@@ -39,7 +39,8 @@ def library_metric(item: Field | None, rule: Rule) -> dict[str, Any] | None:
 
 def _measured(demand: demands.MetricRule, column: str | None) -> dict[str, Any] | None:
     metric = DQL_METRICS.get(demand.metric)
-    is_percent, columns = demand.is_percent, demand.arguments
+    is_percent = demand.is_percent
+    columns = demand.arguments
     if metric == "duplicateValues":
         return _duplicates(columns, column, demand.condition, is_percent=is_percent)
     if metric is None or (metric == "rowCount") != (not columns):

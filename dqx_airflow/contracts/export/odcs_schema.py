@@ -56,7 +56,8 @@ class SchemaWriter(export.ModelWriter):
     service: list[dict[str, Any]] = field(default_factory=list)
 
     def object(self) -> dict[str, Any]:
-        model, keys = self.model, self.model.key
+        model = self.model
+        keys = self.model.key
         for name in model.partition_by:
             if model.field_at(name) is None:
                 reason = f"partitioned by {name}, which is not one of its columns"
@@ -76,7 +77,8 @@ class SchemaWriter(export.ModelWriter):
                 written["partitioned"] = True
                 written["partitionKeyPosition"] = model.partition_by.index(item.name) + 1
             properties.append(written)
-        relationships, quality = [], []
+        relationships = []
+        quality = []
         for rule in model.rules:
             is_key = isinstance(rule.demand, demands.Unique) and {*rule.demand.columns} == {*keys}
             if is_key or self._is_service(rule):

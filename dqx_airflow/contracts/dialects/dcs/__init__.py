@@ -100,7 +100,8 @@ def _model(reading: ClauseReader, name: str, entry: Entry, node: Mapping) -> Mod
         nodes = [node for of_column in keys.values() for node in of_column]
         demand = Unique(tuple(map(column_path, keys)))
         rules.append(reading.rule("primary_key", demand, *nodes))
-    closing, is_closed = node.get("additionalFields"), node.truth("additionalFields") is False
+    closing = node.get("additionalFields")
+    is_closed = node.truth("additionalFields") is False
     if is_closed:
         rules.append(reading.rule("only_columns", OnlyColumns(), closing))
     else:

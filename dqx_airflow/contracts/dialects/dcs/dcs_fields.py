@@ -222,7 +222,8 @@ def _keys(
 
 
 def _references(reading: ClauseReader, node: Mapping, item: Field) -> Iterator[Rule]:
-    written, clause = node.text("references"), node.get("references")
+    written = node.text("references")
+    clause = node.get("references")
     if written is None or clause is None:
         return
     first, _, rest = written.partition(".")
@@ -246,7 +247,8 @@ def _enum(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
 
 
 def _text_rules(reading: ClauseReader, node: Mapping, family: Family | None) -> Iterator[Rule]:
-    clause, name = node.get("format"), (node.text("format") or "").lower()
+    clause = node.get("format")
+    name = (node.text("format") or "").lower()
     name = _FORMATS.get(name, name)
     if family is Family.TIME:
         reading.documented(clause, "repeats the type")
@@ -280,7 +282,8 @@ def _number_rules(reading: ClauseReader, node: Mapping, family: Family | None) -
         bound = node.number(key)
         if bound is not None:
             yield reading.rule(rule_name, demands.Bound(op, bound), node.get(key))
-    precision, scale = node.number("precision"), node.number("scale")
+    precision = node.number("precision")
+    scale = node.number("scale")
     if precision is not None or scale is not None:
         digits = demands.Digits(int(precision or LONGEST_DECIMAL), int(scale or 0))
         yield reading.rule("digits", digits, node.get("precision"), node.get("scale"))

@@ -179,7 +179,8 @@ class Check:
     @property
     def permits_none(self) -> bool:
         """True if only zero satisfies the condition on a count, or on a percentage of the rows."""
-        op, bound = self.condition.op, self.condition.bound
+        op = self.condition.op
+        bound = self.condition.bound
         if op == "==" or self.is_percent:
             return op in ("==", "<=") and bound == 0
         return (op == "<" and 0 < bound <= 1) or (op == "<=" and 0 <= bound < 1)

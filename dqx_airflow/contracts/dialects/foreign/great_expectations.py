@@ -238,7 +238,8 @@ class _Expectation:
         return (kinds.OneOf(self.values("value_set")),)
 
     def distinct_contain_set(self) -> Demands:
-        name, values = self.name, tuple(dict.fromkeys(self.values("value_set")))
+        name = self.name
+        values = tuple(dict.fromkeys(self.values("value_set")))
         found = f"count(DISTINCT CASE WHEN {name} IN ({foreign.literals(values)}) THEN {name} END)"
         return (
             kinds.QueryGives(foreign.aggregate_query(found), kinds.Condition("==", len(values))),
@@ -249,12 +250,15 @@ class _Expectation:
 
     def most_common(self) -> Demands:
         self.take("ties_okay")
-        column, values = self.own_column(), self.values("value_set")
+        column = self.own_column()
+        values = self.values("value_set")
         return (kinds.MetricRule("most_common", (column,), kinds.NONE, values=values),)
 
     def z_scores(self) -> Demands:
-        name, threshold = self.name, self.number("threshold")
-        is_double, share = self.take("double_sided", True), self.mostly()
+        name = self.name
+        threshold = self.number("threshold")
+        is_double = self.take("double_sided", True)
+        share = self.mostly()
         if is_double and share == 1:
             below = kinds.Condition("<", threshold)
             return (kinds.MetricRule("max_z_score", (self.own_column(),), below),)
@@ -307,7 +311,8 @@ class _Expectation:
         return self._of_kept_rows(names, predicate, is_total=True)
 
     def pair_in_set(self) -> Demands:
-        names, pairs = self.names("column_A", "column_B"), []
+        names = self.names("column_A", "column_B")
+        pairs = []
         for pair in self.items("value_pairs_set"):
             match pair:
                 case [first, second]:
@@ -337,7 +342,8 @@ class _Expectation:
 
         :param is_total: the predicate is never NULL. `is_of_nulls`: it may hold for NULL.
         """
-        ignored, share = self.take("ignore_row_if", "all"), self.mostly()
+        ignored = self.take("ignore_row_if", "all")
+        share = self.mostly()
         if ignored not in _IGNORED:
             raise NoCounterpartError(f"its ignore_row_if is '{ignored}'")
         link = _IGNORED[ignored]
@@ -380,14 +386,16 @@ class _Expectation:
         return (kinds.Required(),) if share == 1 else (kinds.Complete(self.own_column(), share),)
 
     def null(self) -> Demands:
-        column, share = self.own_column(), self.mostly()
+        column = self.own_column()
+        share = self.mostly()
         if share == 1:
             return (kinds.MetricRule("count", (column,), kinds.NONE),)
         most = kinds.Condition("<=", round(100 * (1 - share), 9))
         return (kinds.MetricRule("count", (column,), most, is_percent=True),)
 
     def unique(self) -> Demands:
-        column, share = self.own_column(), self.mostly()
+        column = self.own_column()
+        share = self.mostly()
         if share < 1:
             return (kinds.MetricRule("uniqueness", (column,), kinds.Condition(">=", share)),)
         return (kinds.Unique((column,)),)
@@ -445,7 +453,8 @@ class _Expectation:
 
     def readable(self, function: str, *more: str) -> Demands:
         """An expectation that a function of Spark reads each value."""
-        name, call = self.name, f"{function}({', '.join((self.name, *more))})"
+        name = self.name
+        call = f"{function}({', '.join((self.name, *more))})"
         return self.each_row(f"if({name} IS NULL, NULL, {call} IS NOT NULL)")
 
 

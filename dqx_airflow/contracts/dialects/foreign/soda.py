@@ -192,7 +192,8 @@ class _Check(foreign.Check):
         reference = self.keys.get("valid_values_reference_data")
         if reference is not None:
             return self._reference(reference)
-        valid, refused = self._valid(), self._refused()
+        valid = self._valid()
+        refused = self._refused()
         if not refused:
             if not valid:
                 message = f"{self.kind} has no key that defines valid values, such as valid_values"
@@ -207,7 +208,8 @@ class _Check(foreign.Check):
 
     def _refused(self) -> list[str]:
         """The SQL predicates for values named as invalid."""
-        name, refused = sql_name(self.own_column), []
+        name = sql_name(self.own_column)
+        refused = []
         if "invalid_values" in self.keys:
             refused.append(f"{name} IN ({foreign.literals(self.values('invalid_values'))})")
         if "invalid_regex" in self.keys:
@@ -233,7 +235,8 @@ class _Check(foreign.Check):
                 raise NoCounterpartError(f"Soda's format '{written}' has no counterpart")
         for key, demand, ops in _LIMITS:
             if key in self.keys:
-                limit, of_lengths = self.keys[key], demand is kinds.Length
+                limit = self.keys[key]
+                of_lengths = demand is kinds.Length
                 if not (_is_whole(limit) if of_lengths else is_finite_number(limit)):
                     wanted = "a whole number" if of_lengths else "a number"
                     raise NoCounterpartError(f"{key} takes {wanted}")
@@ -441,10 +444,12 @@ def threshold(comparison: str) -> dict[str, Any] | None:
 
 
 def _sodacl_reference(match: re.Match[str]) -> foreign.Translation:
-    columns, other_columns = _names(match["columns"]), _names(match["others"])
+    columns = _names(match["columns"])
+    other_columns = _names(match["others"])
     if len(columns) != len(other_columns):
         raise NoCounterpartError("a reference needs the same number of columns on both sides")
-    paths, other_paths = tuple(map(dotted_path, columns)), tuple(map(dotted_path, other_columns))
+    paths = tuple(map(dotted_path, columns))
+    other_paths = tuple(map(dotted_path, other_columns))
     demand = kinds.Refers(paths, match["dataset"], other_paths)
     return foreign.Translation("references", (demand,), paths[0] if len(paths) == 1 else None)
 

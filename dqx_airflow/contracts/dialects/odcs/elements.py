@@ -94,7 +94,8 @@ def elements_of(reading: ClauseReader) -> Elements:
     by_id: dict[str, Element] = {}
     objects = []
     for item in reading.mappings(reading.root, "schema"):
-        model, table = item.text("name") or "", item.text("physicalName")
+        model = item.text("name") or ""
+        table = item.text("physicalName")
         objects.append(model)
         for way in _below(reading, item, ()):
             names, columns, inner_ids = zip(*way, strict=True)

@@ -40,7 +40,8 @@ def _location(server: Mapping, kind: str) -> str | None:
 
 def _options(server: Mapping) -> Iterator[tuple[str, str]]:
     """Reader options for the files: JSON in a single array spans several lines."""
-    delimiter, file_format = (server.text(key) for key in ("delimiter", "format"))
+    delimiter = server.text("delimiter")
+    file_format = server.text("format")
     if file_format == "json" and delimiter == "array":
         yield "multiLine", "true"
     elif file_format == "csv" and delimiter is not None:

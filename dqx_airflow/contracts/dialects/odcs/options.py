@@ -109,7 +109,8 @@ def _bounds(
 
 def _bound(options: _Options, key: str, name: str, op: str) -> Rule | None:
     """The rule for the bound at a key; None without one, and for one that is reported."""
-    reading, node = options.reading, options.node
+    reading = options.reading
+    node = options.node
     if options.logical in _NUMBERS and node.number(key) is None:
         return None  # it does not fit the schema, which was reported
     if options.is_time_in_text:
@@ -125,7 +126,8 @@ def _bound(options: _Options, key: str, name: str, op: str) -> Rule | None:
 
 def _time_bound(options: _Options, key: str, name: str, op: str) -> Rule | None:
     """The rule for the bound of times that are strings."""
-    reading, pattern = options.reading, options.format
+    reading = options.reading
+    pattern = options.format
     limit = options.node.get(key)
     if not isinstance(limit, Scalar) or limit.value is None:
         return None
@@ -161,7 +163,8 @@ def _lengths(reading: ClauseReader, options: Mapping, item: Field) -> Iterator[R
 def _format(
     reading: ClauseReader, options: Mapping, item: Field, logical: str | None
 ) -> Iterator[Rule]:
-    written, node = options.text("format"), options.get("format")
+    written = options.text("format")
+    node = options.get("format")
     if written is None or node is None:
         return
     match logical, written.strip().lower():
@@ -198,7 +201,8 @@ def _format(
 
 def _bits(reading: ClauseReader, written: str, node: Node) -> Iterator[Rule]:
     """The rules for the range of an integer: `i32` is signed, `u8` is not."""
-    bits, is_signed = _BITS[written], written.startswith("i")
+    bits = _BITS[written]
+    is_signed = written.startswith("i")
     if not is_signed:
         yield reading.rule("format_minimum", demands.Bound(">=", 0), node)
     elif bits < _MOST_BITS:

@@ -106,7 +106,8 @@ _Declared: TypeAlias = "tuple[str | None, list[Node | None], list[Rule]]"
 
 def _typed(reading: OdcsReading, node: Mapping, item: Field) -> tuple[Field, list[Rule]]:
     """The field with its type, and the rules for its logical and physical type."""
-    logical, written = (node.text(key) for key in ("logicalType", "physicalType"))
+    logical = node.text("logicalType")
+    written = node.text("physicalType")
     physical = None
     if written is not None:
         physical = physical_type(written, reading.sql_dialect, is_spark=reading.is_spark)
@@ -178,7 +179,8 @@ def _by_physical(
 
     A string must have the format of its logical type.
     """
-    logical_node, marks = node.get("logicalType"), [node.get("physicalType")]
+    logical_node = node.get("logicalType")
+    marks = [node.get("physicalType")]
     if logical is None:
         return spark_type, marks, []
     if agrees(logical, spark_type):

@@ -74,7 +74,8 @@ def read_service(reading: OdcsReading) -> Iterator[RuleOfModel]:
         elif kind in _LIFECYCLE_DATES:
             reading.documented_keys(level, *_VALUE_KEYS, reason="a lifecycle date of the contract")
         elif meant := slip_of(kind, [*_SYNONYMS.values(), "freshness"]):
-            reason, hint = f"unknown property '{kind}'", f"did you mean '{meant}'?"
+            reason = f"unknown property '{kind}'"
+            hint = f"did you mean '{meant}'?"
             reading.not_understood(level.get("property"), reason, "E422", hint)
             _refuse(reading, level, f"{reason}: {hint}")
         elif kind in _DIMENSIONS:
@@ -159,7 +160,8 @@ def _seconds(level: Mapping, kind: str) -> float | None:
 
     `m` are months for a retention, and minutes for everything else.
     """
-    number, unit = level.number("value"), level.text("unit")
+    number = level.number("value")
+    unit = level.text("unit")
     if number is None:
         return seconds_of(level.text("value") or "")
     word = (unit or "d").strip().lower()
