@@ -32,7 +32,7 @@ class DeclaredArguments:
         return tuple(self.types)
 
     def templates_of(self, gate: Any) -> tuple[str, ...]:
-        """The names of the templated arguments that a gate was given."""
+        """The names of the templated arguments whose value in a gate is not None."""
         return tuple(name for name in self.templated if getattr(gate, name) is not None)
 
 
@@ -41,7 +41,7 @@ def declared_arguments(
 ) -> DeclaredArguments:
     """The arguments in the signature of a constructor.
 
-    :param inherited: the names of those that its parent declares as well.
+    :param inherited: the names of arguments that its parent class declares, and handles.
     """
     types = {
         name: str(type_name)
