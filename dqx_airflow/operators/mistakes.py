@@ -174,26 +174,31 @@ def _promotion_mistakes(gate: Any) -> Iterator[str]:
     """Mistakes in `promote_blocked`, required if a blocked gate lets the next tasks run."""
     choice = gate.promote_blocked
     promotes = bool(gate.promote_to)
-    # An enumeration with the word as its value is equal to the word, and may hash differently.
-    goes_on = None
-    for word, consequence in _GOES_ON.items():
-        if gate.on_violation == word:
-            goes_on = consequence
     if not (choice is None or isinstance(choice, bool)):
         yield f"promote_blocked={choice!r}: write True or False"
     elif is_open(gate.promote_to) and not isinstance(gate.promote_to, str):
         return
-    elif choice is not None and not promotes:
+    elif choice is None:
+        if promotes:
+            yield from _missing_choice(gate.on_violation)
+    elif not promotes:
         yield "promote_blocked requires promote_to: set promote_to as well, or remove it"
     elif choice and gate.on_violation != "warn":
         yield (
             "promote_blocked=True promotes the rows of a blocked gate for the next tasks, which "
             f"on_violation={gate.on_violation!r} stops: write on_violation='warn', or remove it"
         )
-    elif promotes and choice is None and goes_on is not None:
-        yield (
-            f"on_violation={gate.on_violation!r} with promote_to: {goes_on}, or on_violation='fail'"
-        )
+
+
+def _missing_choice(on_violation: Any) -> Iterator[str]:
+    """The mistake of a gate that promotes without `promote_blocked`, if it does not fail."""
+    # Compared, not looked up: an enumeration with the word as its value may hash differently.
+    for word, consequence in _GOES_ON.items():
+        if on_violation == word:
+            yield (
+                f"on_violation={on_violation!r} with promote_to: {consequence}, or "
+                "on_violation='fail'"
+            )
 
 
 def _valid_mistakes(gate: Any) -> Iterator[str]:
