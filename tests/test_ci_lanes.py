@@ -46,7 +46,7 @@ def test_a_test_is_in_the_default_lane_the_second_or_the_nightly_one(
     default = re.search(r"-m '([^']+)'\"", options)
     assert default is not None
     lanes = (default[1], named("whole_second"), "nightly or timing")
-    assert any(is_chosen(lane, marks) for lane in lanes)
+    assert [lane for lane in lanes if is_chosen(lane, marks)], f"no lane runs {marks}"
 
 
 def test_each_check_of_a_pull_request_is_a_lane() -> None:

@@ -252,9 +252,9 @@ def test_errors_are_sorted_by_schema_fields_and_quality(frame_of: Any) -> None:
     found = validator().validate(frame_of(broken), now=NOW)
     assert not found["valid"]
     assert set(found["field_errors"]) == {"id", "segment", "orders"}
-    assert any("since" in line for line in found["schema_errors"])
-    assert any("only_columns" in line for line in found["schema_errors"])
-    assert any("business_key" in line for line in found["quality_errors"])
+    assert "since" in "\n".join(found["schema_errors"])
+    assert "only_columns" in "\n".join(found["schema_errors"])
+    assert "business_key" in "\n".join(found["quality_errors"])
 
 
 def test_completeness_is_of_all_values_together() -> None:
@@ -271,12 +271,13 @@ def test_pandas_floats_are_read_as_the_contract_type_only_without_loss() -> None
     (line,) = found["schema_errors"]
     assert "orders" in line
     found = validator().validate(of_pandas({**SOUND, "spent": [1.255, 2, 3]}), now=NOW)
-    assert any("spent" in line for line in found["schema_errors"])
+    assert "spent" in "\n".join(found["schema_errors"])
 
 
 def test_pandas_nan_is_null_in_rows_too() -> None:
     rows = of_pandas(SOUND).astype(object).to_dict("records")
-    assert any(row["segment"] is None or row["segment"] != row["segment"] for row in rows)
+    segments = [row["segment"] for row in rows]
+    assert any(value is None or value != value for value in segments), segments
     rows = [{"id": "C1", "segment": float("nan")}, {"id": "C2", "segment": "A"}]
     for given in (rows, pd.DataFrame(rows), pa.Table.from_pylist([{"id": "C1", "segment": None}])):
         database = MemoryDatabase({"Customers": given})

@@ -609,7 +609,8 @@ def test_every_submitter_says_what_it_needs(name: str) -> None:
 
     assert set(SERVICES) == set(submitters.__all__) - {"DriverEnd", "Job", "Submitter"}
     package = f"apache-airflow-providers-{SERVICES[name].provider}"
-    assert any(text.startswith(package) for text in requires("dqx-airflow") or ())
+    required = requires("dqx-airflow") or ()
+    assert any(text.startswith(package) for text in required), f"{package} is in no extra"
 
 
 @pytest.mark.parametrize(

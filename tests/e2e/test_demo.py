@@ -175,7 +175,8 @@ def test_gold_is_never_shown_before_the_verdict_of_its_gate(demo: Demo) -> None:
 def test_run_ids_are_the_days(demo: Demo) -> None:
     days = [day.isoformat() for day in (ORDINARY, STORM, THANKSGIVING)]
     assert sorted(run["run_id"] for run in demo.runs()) == sorted(days)
-    assert all(0 < run["seconds"] < 3600 for run in demo.runs())
+    seconds = [run["seconds"] for run in demo.runs()]
+    assert [taken for taken in seconds if not 0 < taken < 3600] == []
 
 
 def test_the_events_are_valid_openlineage(demo: Demo) -> None:

@@ -96,8 +96,8 @@ def test_what_a_process_does_after_a_gate_is_not_watched(
     timers = [one for one in set(threading.enumerate()) - known if isinstance(one, threading.Timer)]
     for timer in timers:
         timer.join(10)
-    assert not any(timer.is_alive() for timer in timers)
-    assert not any(tag.startswith("dqx") for tag in spark.sparkContext.getJobTags())
+    assert [timer for timer in timers if timer.is_alive()] == []
+    assert [tag for tag in spark.sparkContext.getJobTags() if tag.startswith("dqx")] == []
     assert spark.range(3).count() == 3
 
 
@@ -121,4 +121,4 @@ def test_a_command_in_a_process_with_a_spark_leaves_it_running(
     running.close()
     assert opened
     assert spark.range(3).count() == 3
-    assert not any(tag.startswith("dqx") for tag in spark.sparkContext.getJobTags())
+    assert [tag for tag in spark.sparkContext.getJobTags() if tag.startswith("dqx")] == []

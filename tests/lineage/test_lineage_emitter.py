@@ -94,7 +94,7 @@ def test_a_failed_event_is_spooled_and_sent_again_in_order(
         assert [emitter.emit(event) for event in events] == [False, False]
         files = sorted(spool.iterdir())
         assert types(spooled(spool)) == ["START", "COMPLETE"]
-        assert all(path.read_text().count("\n") == 1 for path in files)
+        assert [path.read_text().count("\n") for path in files] == [1] * len(files)
         for path in files:
             assert str(path) in caplog.text
         originals = spooled(spool)

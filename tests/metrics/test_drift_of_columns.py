@@ -210,7 +210,8 @@ def test_only_the_drift_of_a_masked_column_is_shown_and_nothing_is_kept() -> Non
     assert stored is not None
     assert "secret" not in stored
     assert [reveals(request, plan.masked) for request in plan.assertions[0].requests] == [True] * 2
-    assert not any(reveals(request, plan.masked) for request in plan.assertions[1].requests)
+    others = plan.assertions[1].requests
+    assert [request for request in others if reveals(request, plan.masked)] == []
 
 
 def test_a_verdict_stores_its_day_and_with_those_of_earlier_days_it_is_the_same() -> None:

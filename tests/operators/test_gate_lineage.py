@@ -157,7 +157,7 @@ def test_the_task_leaves_the_datasets_to_a_job_that_sends_events(
     events_by_job = events(OPENLINEAGE_URL="http://127.0.0.1:9")
     tasks = [event for job, found in events_by_job.items() if job != "lake" for event in found]
     assert {event["eventType"] for event in tasks} == {"START", "COMPLETE", "FAIL"}
-    assert all(event["inputs"] == event["outputs"] == [] for event in tasks)
+    assert [event for event in tasks if event["inputs"] or event["outputs"]] == []
 
 
 @pytest.mark.parametrize(

@@ -677,7 +677,8 @@ def test_a_receipt_shows_no_masked_value_of_a_folder_and_verifies_its_files(tmp_
     for one, day in product((lake, changed), (*DAYS, DAYS[1])):
         one.promote(day, 1)
     known = lake.receipts.values()
-    assert all("ds=***/" in one.files and "2026-01" not in one.files for one in known)
+    assert [one.files for one in known if "ds=***/" not in one.files] == []
+    assert [one.files for one in known if "2026-01" in one.files] == []
     assert lake.verify().differences == ()
     test_files_older_than_the_log_are_known_by_their_receipts(lake)
     lake.file().unlink()

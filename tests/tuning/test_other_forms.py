@@ -148,9 +148,8 @@ def test_a_required_assertion_keeps_its_form(mark: str) -> None:
         text = PLAIN.replace("assert num_rows()", mark)
     values = season(1)
     labels = dict.fromkeys(range(34, 182, 7), False)
-    assert not any(
-        one.proposal and one.proposal.form for one in tuned(text, days_of(values, labels))
-    )
+    proposals = [one.proposal for one in tuned(text, days_of(values, labels)) if one.proposal]
+    assert [proposal for proposal in proposals if proposal.form] == []
     after = sound_suite(with_edits(text, sound_suite(text), {}, None, replace(FORM, drops=())))
     refusals = judge_change(sound_suite(text), after, AGENT, form=FORM).refusals
     assert [one.code for one in refusals][:1] == ["E602"]
@@ -166,7 +165,7 @@ def test_one_incident_does_not_move_the_usual_value_and_missing_days_are_unknown
     assert statuses[30] is Status.FAILED
     known = {n for n in range(28, 60) if not {n - 7, n - 14, n - 21, n - 28, n} & {40}} - {30}
     assert {n for n, status in statuses.items() if status is Status.PASSED} == known
-    assert all(statuses[n] is None for n in range(28))
+    assert [n for n in range(28) if statuses[n] is not None] == []
     reason = backtest.why_unknown(0, list(values).index(47))
     assert reason is not None
 
