@@ -102,7 +102,9 @@ class KnownPast:
             if own is not None and own.is_label:
                 return own
             labels = {self.label(other, day) for other in others}
-            return costs.KnownTruth(False) if own is not None and labels == {None, False} else own
+            if own is not None and labels - {None} == {False}:
+                return costs.KnownTruth(False)
+            return own
 
         return tuple(map(on_day, range(len(self.backtest.days))))
 

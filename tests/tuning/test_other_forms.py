@@ -18,12 +18,13 @@ from dqx_airflow.errors import ChangeRefusedError, RequestError, SourceError
 from dqx_airflow.plan.measurements import Measurements
 from dqx_airflow.results.past_days import PastDay
 from dqx_airflow.tuning.backtest import Backtest
+from dqx_airflow.tuning.costs import label_of
 from dqx_airflow.tuning.forms import tune
 from dqx_airflow.tuning.proposals import Proposal, ProposedForm, proposal_from_json
 from dqx_airflow.tuning.protection import judge_change
 from dqx_airflow.tuning.review import apply_proposal, require_allowed
 from dqx_airflow.tuning.suite_file import SuiteFile, SuiteText, with_edits
-from dqx_airflow.tuning.tuner import AGENT, Tuned
+from dqx_airflow.tuning.tuner import AGENT, KnownPast, Tuned
 from dqx_airflow.values import Status
 from tests.sound_suites import sound_suite
 
@@ -245,3 +246,36 @@ def test_an_outdated_form_is_refused(tmp_path: Path) -> None:
     path.write_text(SUITE.replace(">= LEAST name", "> LEAST name"), encoding="utf-8")
     with pytest.raises(RequestError, match="'rows' is no longer `num_rows\\(\\) >= LEAST`"):
         require_allowed(SuiteFile.at(path, {}), Proposal("S", AGENT, form=FORM))
+
+
+THREE = """\
+suite "S" {
+    check "C" on orders {
+        assert num_rows() >= 1 name "rows"
+        assert null_count(id) == 0 name "ids"
+        assert null_count(mail) == 0 name "mails"
+    }
+    check "D" on flights { assert num_rows() >= 1 name "flights" }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("labels", "shared"),
+    [
+        ({}, None),
+        ({"ids": False}, False),
+        ({"ids": False, "mails": False}, False),
+        ({"ids": False, "mails": True}, None),
+        ({"ids": True, "mails": True}, None),
+        ({"flights": False}, None),
+        ({"rows": True, "ids": False, "mails": False}, True),
+    ],
+)
+def test_a_day_is_fine_for_an_assertion_if_others_of_its_dataset_have_labels_that_it_was(
+    labels: dict[str, bool], shared: bool | None
+) -> None:
+    of_check = {("D" if name == "flights" else "C", name): label for name, label in labels.items()}
+    day = PastDay(FIRST, Measurements({ROWS: 1}), labels=of_check)
+    past = KnownPast.of(Backtest(sound_suite(THREE), [day]))
+    assert [label_of(truth) for truth in past.shared(0)] == [shared]
