@@ -5,10 +5,12 @@ from __future__ import annotations
 import gc
 import logging
 import os
+import shutil
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Generator, Iterator
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -39,6 +41,11 @@ def pytest_configure(config: pytest.Config) -> None:
     judge_times("timing" in (config.option.markexpr or ""))
     if most := os.environ.get("DQX_TEST_COSTS"):
         config.pluginmanager.register(CpuCosts(int(most)))
+    # Airflow reads its home when it is first imported, by whichever test does that. Without one,
+    # it is the home of the user, with the database that other runs use at the same time.
+    home = tempfile.mkdtemp(prefix="dqx_airflow_home_")
+    config.add_cleanup(partial(shutil.rmtree, home, ignore_errors=True))
+    os.environ["AIRFLOW_HOME"] = home
     # A checkout is left as it was found.
     set_hypothesis_home_dir(Path(tempfile.gettempdir(), "dqx_airflow_hypothesis"))
     # The same commit has the same result. New examples are looked for in the nightly lane.
@@ -105,6 +112,12 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of the test, which is the current one."""
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture(scope="session")
+def airflow_home() -> Path:
+    """The home of Airflow in this process, for the tests of all folders."""
+    return Path(os.environ["AIRFLOW_HOME"])
 
 
 @pytest.fixture(scope="session")

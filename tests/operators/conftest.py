@@ -1,7 +1,7 @@
 """A real Airflow on SQLite, and a scripted `spark-submit`.
 
-Airflow reads its environment when it is first imported, so tests import it, and the operators,
-through fixtures only. The environment is set while a test of this folder runs, and gone after it.
+Airflow takes seconds to import, so tests import it, and the operators, through fixtures only. Its
+environment is set while a test of this folder runs, and gone after it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import importlib.util
 import json
 import logging
 import os
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,14 +35,13 @@ collect_ignore_glob = [] if importlib.util.find_spec("airflow") else ["test_*.py
 
 
 @pytest.fixture(scope="session")
-def airflow_settings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """The environment of Airflow; it is imported for the first time here, with exactly this."""
-    assert "airflow" not in sys.modules, "a module of tests imports Airflow: do it in its tests"
-    home = tmp_path_factory.mktemp("airflow")
-    (home / "dags").mkdir()
+def airflow_settings(airflow_home: Path) -> dict[str, str]:
+    """The environment of Airflow, which is imported."""
+    dags = airflow_home / "dags"
+    dags.mkdir(exist_ok=True)
     settings = {
-        "AIRFLOW_HOME": str(home),
-        "AIRFLOW__CORE__DAGS_FOLDER": str(home / "dags"),
+        "AIRFLOW_HOME": str(airflow_home),
+        "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__OPENLINEAGE__NAMESPACE": "tests",
         "AIRFLOW__OPENLINEAGE__DISABLED": "True",

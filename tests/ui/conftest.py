@@ -1,7 +1,6 @@
 """Airflow's API server on SQLite with our plugin, two teams and their users.
 
-Airflow reads its home when it is first imported. Tests of other folders may have done that: then
-their home is used, with a database that may be there already.
+The tests of `tests/operators` may have made its database, and have left DAGs in it.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import importlib.util
 import json
 import logging
 import socket
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -33,22 +31,13 @@ _USERS = {"ada": ("viewer", "red"), "eve": ("user", "red"), "ben": ("user", "blu
 
 
 @pytest.fixture(scope="session", autouse=True)
-def api_settings(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, str]:
-    """The environment of the API server.
-
-    Every test needs it, since even the module of the charts imports Airflow, which would otherwise
-    use the home of the user, and the database that other test runs use at the same time.
-    """
-    if "airflow" in sys.modules:
-        from airflow.configuration import AIRFLOW_HOME
-
-        home = Path(AIRFLOW_HOME)
-    else:
-        home = tmp_path_factory.mktemp("airflow")
-    passwords = home / "ui_passwords.json"
+def api_settings(airflow_home: Path) -> Mapping[str, str]:
+    """The environment of the API server. Every test needs it: even the module of the charts imports
+    Airflow."""
+    passwords = airflow_home / "ui_passwords.json"
     passwords.write_text(json.dumps({user: user for user in _USERS}))
     settings = {
-        "AIRFLOW_HOME": str(home),
+        "AIRFLOW_HOME": str(airflow_home),
         "AIRFLOW__API_AUTH__JWT_SECRET": "of the tests of the pages only; " * 3,
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__CORE__MULTI_TEAM": "True",
