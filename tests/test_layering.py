@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 from functools import cache
+from graphlib import CycleError, TopologicalSorter
 from itertools import chain
 from pathlib import Path
 
@@ -100,10 +101,14 @@ def _name(path: Path) -> str:
 
 
 @cache
-def _imports(path: Path, *, lazy: bool = True) -> frozenset[str]:
-    """The modules that a file imports, `from x import y` as x.y; without `lazy` at import only."""
+def _imports(path: Path, *, lazy: bool = True, for_types: bool | None = None) -> frozenset[str]:
+    """The modules that a file imports, `from x import y` as x.y.
+
+    :param lazy: also those inside functions.
+    :param for_types: also those for types alone; as `lazy` by default.
+    """
     found: set[str] = set()
-    for node in _statements(_tree(path), lazy):
+    for node in _statements(_tree(path), lazy, lazy if for_types is None else for_types):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -112,21 +117,35 @@ def _imports(path: Path, *, lazy: bool = True) -> frozenset[str]:
     return frozenset(found)
 
 
+NAMES = {_name(path) for path in MODULES}
+
+
 @cache
 def _tree(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def _statements(tree: ast.AST, lazy: bool) -> Iterator[ast.AST]:
+def _statements(tree: ast.AST, lazy: bool, for_types: bool) -> Iterator[ast.AST]:
     """All of them, without the expressions in them, of which there are ten times as many."""
     bodies = (getattr(tree, name, ()) for name in _BODIES)
     for node in chain.from_iterable(bodies):
         if not lazy and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
-        if not lazy and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+        if not for_types and isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test):
+            yield from _statements(ast.Module(node.orelse, []), lazy, for_types)
             continue
         yield node
-        yield from _statements(node, lazy)
+        yield from _statements(node, lazy, for_types)
+
+
+def _modules_used(path: Path) -> set[str]:
+    """Our modules that a file imports when it runs, inside functions as well."""
+    imports = _imports(path, for_types=False)
+    return {
+        name if name in NAMES else name.rpartition(".")[0]
+        for name in imports
+        if name.startswith("dqx_airflow.")
+    }
 
 
 def _houses_seen(path: Path, *, lazy: bool = True) -> set[str]:
@@ -166,6 +185,15 @@ def test_imports_go_down_never_up() -> None:
         if HEIGHT[seen] >= HEIGHT[house] and (path, seen) != (ERRORS, "diagnostics")
     ]
     assert upward == []
+
+
+def test_no_modules_import_each_other() -> None:
+    """Not even late, inside a function: what needs each other belongs together, or below both."""
+    imports = {_name(path): _modules_used(path) for path in MODULES}
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        pytest.fail(" imports ".join(reversed(error.args[1])))
 
 
 def test_a_house_imports_only_its_permitted_packages() -> None:
