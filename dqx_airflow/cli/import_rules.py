@@ -50,7 +50,8 @@ def import_rules(
     :param format: Format of the report on standard error: table or json.
     """
     from dqx_airflow.contracts.dialects.servers import SQL_DIALECTS
-    from dqx_airflow.importing.tools import TOOLS, ImportOutcome, outcome_counts, suite_of
+    from dqx_airflow.importing.imported_suite import ImportOutcome, outcome_counts, suite_of
+    from dqx_airflow.importing.tools import TOOLS
 
     if tool is not None and tool not in TOOLS:
         message = f"unknown tool '{tool}'; available: {', '.join(TOOLS)}"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dqx_airflow.contracts.manifest_impact import Impact
     from dqx_airflow.contracts.publishing import PublishedVersion
     from dqx_airflow.contracts.uses import Reliance
-    from dqx_airflow.importing.tools import ImportedRule
+    from dqx_airflow.importing.imported_suite import ImportedRule
     from dqx_airflow.results.alerts import Alert
     from dqx_airflow.results.incidents import Incident, IncidentNote, LackingRows
     from dqx_airflow.tuning.comparison import ComparedAssertion, ComparedDay

@@ -147,28 +147,16 @@ def _rules(test: object, column: str | None, dataset: str, place: str) -> Iterat
     if not isinstance(test, Mapping) or not test:
         yield ForeignRule(dataset, place, shown, "this is not a test")
         return
-    if "test_name" in test:
-        kind, given = str(test["test_name"]), test
-    else:
-        kind, written = next(iter(test.items()))
-        given = written if isinstance(written, Mapping) else {}
-        given = {**given, **{k: v for k, v in test.items() if k in _REMARKS}}
+    kind, given = _kind_and_keys(test)
     config = {**given, **(given.get("config") or {})}
-    nested = given.get("arguments")
-    written_arguments = {**given, **nested} if isinstance(nested, Mapping) else given
-    arguments = {
-        key: value for key, value in written_arguments.items() if key not in (*_CONFIG, *_REMARKS)
-    }
+    arguments = _arguments_of(given)
     own_conditions = (arguments.pop(key, None) for key in ("row_condition", "where_expression"))
     where = foreign_rule.all_hold(config.get("where"), *own_conditions)
     named = str(given["name"]) if isinstance(given.get("name"), str) else None
     for fails_if, severity in _limits(config):
         rule = ForeignRule(dataset, place, shown, "", severity=severity)
         try:
-            if config.get("enabled") is False:
-                raise NoCounterpartError("the test is disabled")
-            if config.get("fail_calc"):
-                raise NoCounterpartError("it counts its failures by a fail_calc of its own")
+            _refuse_config(config)
             rest = dict(arguments)
             groups = dbt_tests.groups_of(kind, rest)
             meaning = dbt_tests.meaning_of(kind, Arguments(rest, column, dataset), fails_if)
@@ -178,6 +166,31 @@ def _rules(test: object, column: str | None, dataset: str, place: str) -> Iterat
         difference = dbt_tests.difference_of(kind, arguments, is_grouped=bool(groups))
         rule = replace(rule, meaning=meaning, name=named, where=where)
         yield replace(rule, groups=groups, difference=difference)
+
+
+def _kind_and_keys(test: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """The kind of a test, and the keys written for it, which may be below the kind or beside it."""
+    if "test_name" in test:
+        return str(test["test_name"]), test
+    kind, written = next(iter(test.items()))
+    below = written if isinstance(written, Mapping) else {}
+    beside = {key: value for key, value in test.items() if key in _REMARKS}
+    return kind, {**below, **beside}
+
+
+def _arguments_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments among the keys of a test, or below the key `arguments`."""
+    nested = given.get("arguments")
+    written = {**given, **nested} if isinstance(nested, Mapping) else given
+    return {key: value for key, value in written.items() if key not in (*_CONFIG, *_REMARKS)}
+
+
+def _refuse_config(config: Mapping[str, Any]) -> None:
+    """:raises NoCounterpartError: the test does not run, or does not count rows."""
+    if config.get("enabled") is False:
+        raise NoCounterpartError("the test is disabled")
+    if config.get("fail_calc"):
+        raise NoCounterpartError("it counts its failures by a fail_calc of its own")
 
 
 def _limits(config: Mapping[str, Any]) -> list[tuple[str, Severity | None]]:

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.demands import Condition, QueryGives, Required
@@ -310,25 +310,38 @@ def rules_of_code(text: str, request: foreign_rule.ImportRequest) -> Iterator[Fo
 
 
 def _of_python(tree: ast.Module, dataset: str, file: str) -> Iterator[ForeignRule]:
-    inner = {
-        id(node.func.value)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-    }
+    """The chains that start from `Check(...)`, or from a variable with one."""
+    checks = _assigned_checks(tree)
+    for chain in _chains(tree):
+        links, start = _links(chain)
+        check = checks.get(start.id) if isinstance(start, ast.Name) else start
+        if not links or not _is_check(check):
+            continue
+        is_warning = any("Warning" in ast.unparse(argument) for argument in check.args)
+        severity = Severity.P3 if is_warning else None
+        yield from _of_links(links, ForeignRule(dataset, file, "", "", severity=severity))
+
+
+def _assigned_checks(tree: ast.Module) -> dict[str, ast.Call]:
+    """The calls of `Check` that are assigned to a variable, with or without constraints."""
     checks: dict[str, ast.Call] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             _, start = _links(node.value)
-            if isinstance(start, ast.Call) and _name(start.func) == "Check":
+            if _is_check(start):
                 checks[node.targets[0].id] = start
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and id(node) not in inner:
-            links, start = _links(node)
-            call = checks.get(start.id) if isinstance(start, ast.Name) else start
-            if links and isinstance(call, ast.Call) and _name(call.func) == "Check":
-                is_warning = any("Warning" in ast.unparse(argument) for argument in call.args)
-                severity = Severity.P3 if is_warning else None
-                yield from _of_links(links, ForeignRule(dataset, file, "", "", severity=severity))
+    return checks
+
+
+def _chains(tree: ast.Module) -> list[ast.Call]:
+    """The calls that no method is called on: the last links of all chains."""
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    inner = {id(call.func.value) for call in calls if isinstance(call.func, ast.Attribute)}
+    return [call for call in calls if id(call) not in inner]
+
+
+def _is_check(node: ast.expr | None) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and _name(node.func) == "Check"
 
 
 _SCALA_CHECK = re.compile(r"\bCheck\(\s*(?:level\s*=\s*)?CheckLevel\s*\.\s*(?P<level>\w+)")
@@ -424,20 +437,29 @@ def _of_links(links: Sequence[ast.Call], rule: ForeignRule) -> Iterator[ForeignR
                 where = str(_evaluated(following.args[0]))
             if name not in CONSTRAINTS:
                 raise NoCounterpartError(f"{name} has no counterpart")
-            given = [_evaluated(argument) for argument in link.args]
-            ends = {keyword.arg: keyword.value for keyword in link.keywords if keyword.arg in _ENDS}
-            given += [_evaluated(ends[end]) if end in ends else True for end in _ENDS if ends]
-            given += [
-                _evaluated(keyword.value)
-                for keyword in link.keywords
-                if keyword.arg not in ("hint", "analyzerOptions", *_ENDS)
-                and keyword.arg is not None
-            ]
-            meaning: Meaning | str = CONSTRAINTS[name](given)
+            meaning: Meaning | str = CONSTRAINTS[name](_given(link))
         except foreign_rule.REFUSALS as refusal:
             meaning = foreign_rule.reason_of(refusal, f"{name} has unsupported arguments")
         difference = difference_of(name, is_filtered=where is not None)
         yield replace(one, meaning=meaning, where=where, difference=difference)
+
+
+def _given(link: ast.Call) -> list[Any]:
+    """The arguments of a constraint in order. An interval includes its ends unless the constraint
+    says otherwise.
+
+    :raises NoCounterpartError: an argument cannot be evaluated without running it.
+    """
+    given = [_evaluated(argument) for argument in link.args]
+    ends = {keyword.arg: keyword.value for keyword in link.keywords if keyword.arg in _ENDS}
+    if ends:
+        for end in _ENDS:
+            given.append(_evaluated(ends[end]) if end in ends else True)
+    unused = ("hint", "analyzerOptions", *_ENDS)
+    for keyword in link.keywords:
+        if keyword.arg is not None and keyword.arg not in unused:
+            given.append(_evaluated(keyword.value))
+    return given
 
 
 def _name(node: ast.expr) -> str:

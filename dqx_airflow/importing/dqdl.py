@@ -123,7 +123,7 @@ def _string(token: object) -> str:
 def _condition(tree: Any) -> DqdlCondition:
     children = list(tree.children)
     is_negated = bool(children) and isinstance(children[0], Token) and children[0].type == "NOT"
-    rest = children[is_negated:]
+    rest = children[1:] if is_negated else children
     if tree.data == "comparison":
         op, operand = rest
         return DqdlCondition(_OPS[str(op)], (_operand(operand),), is_negated)

@@ -175,17 +175,15 @@ def _divergence(arguments: Mapping[str, Any]) -> Claims:
     :raises NoCounterpartError: Great Expectations does not accept the arguments, or they claim
         nothing.
     """
-    column, partition = column_text(arguments.get("column")), arguments.get("partition_object")
+    column = column_text(arguments.get("column"))
+    partition = arguments.get("partition_object")
     if partition is None or arguments.get("threshold") is None:
         raise NoCounterpartError("without a partition_object and a threshold it claims nothing")
-    tails, inner = (
-        finite(arguments.get(f"{place}_weight_holdout") or 0) for place in ("tail", "internal")
-    )
-    weights, ends = [*map(finite, partition["weights"])], partition.get("tail_weights")
-    listed = [*weights, *map(finite, ends or ())]
-    total = math.fsum(listed) if all(0 <= it <= 1 for it in (*listed, tails, inner)) else 0
-    if not math.isclose(total, 1, rel_tol=1e-5):
-        raise NoCounterpartError("its weights are not shares that add up to 1")
+    tails = finite(arguments.get("tail_weight_holdout") or 0)
+    inner = finite(arguments.get("internal_weight_holdout") or 0)
+    weights = [*map(finite, partition["weights"])]
+    ends = partition.get("tail_weights")
+    total = _total_of_shares([*weights, *map(finite, ends or ())], tails, inner)
     if tails + inner >= 1 or (ends and tails):
         raise NoCounterpartError("its holdout leaves nothing, or there are tail_weights as well")
     others = ""
@@ -203,6 +201,29 @@ def _divergence(arguments: Mapping[str, Any]) -> Claims:
             others = _of_others(column, unlisted, tails, total)
         else:
             counted[f"num_rows(where {unlisted})"] = 0
+    limit = value_text(finite(arguments["threshold"]))
+    return _divergence_claims(column, counted, others, limit)
+
+
+def _total_of_shares(weights: Sequence[float], tails: float, inner: float) -> float:
+    """The sum of weights, which is about 1.
+
+    :raises NoCounterpartError: it is not, or some weight is no share.
+    """
+    are_shares = all(0 <= weight <= 1 for weight in (*weights, tails, inner))
+    if not are_shares or not math.isclose(math.fsum(weights), 1, rel_tol=1e-5):
+        raise NoCounterpartError("its weights are not shares that add up to 1")
+    return math.fsum(weights)
+
+
+def _divergence_claims(
+    column: str, counted: Mapping[str, float], others: str, limit: str
+) -> Claims:
+    """The claims of a limit of the divergence.
+
+    :param counted: the weight of each number of rows, which is in DQL.
+    :param others: the terms of the sum for values that are not in the partition.
+    """
     total = math.fsum(counted.values())
     scale = 1 if math.isclose(total, 1) else total
     terms = " + ".join(
@@ -211,7 +232,6 @@ def _divergence(arguments: Mapping[str, Any]) -> Claims:
         if weight
     )
     empty = (f"{rows} == 0" for rows, weight in counted.items() if not weight)
-    limit = value_text(finite(arguments["threshold"]))
     claim = f"({terms}{others}) / count({column}) <= {limit}"
     return Claims("divergence", (*empty, claim), column)
 
@@ -228,19 +248,31 @@ def _in_bins(
 
     :raises NoCounterpartError: there are weights beyond all numbers, or the bins do not ascend.
     """
-    low, high = math.isfinite(bins[0]), math.isfinite(bins[-1])
+    starts, stops = math.isfinite(bins[0]), math.isfinite(bins[-1])
     if len(bins) != len(weights) + 1 or any(one >= other for one, other in pairwise(bins)):
         raise NoCounterpartError("its bins are not the ascending ends of its weights")
-    if (ends and low + high < 2) or (tails and not low + high):
+    if (ends and not (starts and stops)) or (tails and not (starts or stops)):
         raise NoCounterpartError("there are weights beyond infinite bins")
     edges = [value_text(finite(edge)) for edge in bins if math.isfinite(edge)]
     inside = [f"{column} >= {one} and {column} < {other}" for one, other in pairwise(edges)]
-    inside[-1] = inside[-1].replace(" < ", " <= ") if high else inside[-1]
-    above = f"{column} {'>' if high else '>='} {edges[-1]}"
-    first, last = ends or [tails / (low + high or 1)] * 2
-    kept = [*[first] * low, *weights, *[last] * high]
-    ranges = (f"{column} < {edges[0]}", *inside, above)
-    return {f"num_rows(where {part})": one for part, one in zip(ranges, kept, strict=True)}
+    last_inside = inside.pop()
+    if stops:
+        last_inside = last_inside.replace(" < ", " <= ")
+    above = f"{column} {'>' if stops else '>='} {edges[-1]}"
+    ranges = (f"{column} < {edges[0]}", *inside, last_inside, above)
+    below, beyond = ends or _split_tails(tails, starts=starts, stops=stops)
+    kept = [*weights]
+    if starts:
+        kept.insert(0, below)
+    if stops:
+        kept.append(beyond)
+    return {f"num_rows(where {part})": weight for part, weight in zip(ranges, kept, strict=True)}
+
+
+def _split_tails(tails: float, *, starts: bool, stops: bool) -> tuple[float, float]:
+    """The weights below and above the bins; only finite bins leave something there."""
+    share = tails / 2 if starts and stops else tails
+    return share, share
 
 
 def _of_others(column: str, unlisted: str, tails: float, total: float) -> str:

@@ -80,15 +80,11 @@ def _of_column(
 
     if described.get("required", True) is not False:
         yield rule("required", Claims("exists", (f"column {path} exists",), path))
-    written = described.get("dtype") or described.get("pandas_dtype")
-    if written is not None:
-        types = listed_rules("pandera: types")
-        (kind,) = types.get(str(written).lower().replace(", ", ","), (None,))
-        if kind is None:
-            yield rule(f"dtype {written}", f"Spark has no type '{written}'")
-        else:
-            claims = Claims("type", (f"column {path} fits {kind}",), path)
-            yield rule(f"dtype {written}", claims, difference=_WIDER)
+    written_type = described.get("dtype") or described.get("pandas_dtype")
+    if written_type is not None:
+        claim = _type_claim(path, written_type)
+        difference = None if isinstance(claim, str) else _WIDER
+        yield rule(f"dtype {written_type}", claim, difference=difference)
     if described.get("nullable", False) is False:
         yield rule("nullable: false", Translation("not_null", (kinds.Required(),), path))
     if described.get("unique") or described.get("allow_duplicates") is False:
@@ -101,20 +97,34 @@ def _of_column(
         if key not in listed_rules("pandera: keys of columns") and given is not None
     }
     for kind, given, options in (*_checks(described.get("checks")), *_checks(separate_checks)):
-        of_groups = " of groups" if options.get("groupby") else ""
-        try:
-            if kind not in _CHECKS or of_groups:
-                raise NoCounterpartError(f"the check '{kind}'{of_groups} has no counterpart")
-            demands = _CHECKS[kind](path, given)
-            if options.get("ignore_na") is False and kind not in _PASS_NULL:
-                demands = (*demands, kinds.Required())
-            meaning: Translation | str = Translation(kind, demands, path)
-        except foreign_rule.REFUSALS as refusal:
-            meaning = foreign_rule.reason_of(
-                refusal, f"the check '{kind}' has unsupported arguments"
-            )
         severity = Severity.P3 if options.get("raise_warning") else None
+        meaning = _meaning_of_check(path, kind, given, options)
         yield rule(f"{kind}: {yaml_line(given)}", meaning, severity=severity)
+
+
+def _type_claim(path: str, written: object) -> Claims | str:
+    """The claim that a column has a type of pandas, or the reason why it has none."""
+    types = listed_rules("pandera: types")
+    (kind,) = types.get(str(written).lower().replace(", ", ","), (None,))
+    if kind is None:
+        return f"Spark has no type '{written}'"
+    return Claims("type", (f"column {path} fits {kind}",), path)
+
+
+def _meaning_of_check(
+    path: str, kind: str, given: Any, options: Mapping[str, Any]
+) -> Translation | str:
+    """The demands of a check, or the reason why it has no counterpart."""
+    of_groups = " of groups" if options.get("groupby") else ""
+    if kind not in _CHECKS or of_groups:
+        return f"the check '{kind}'{of_groups} has no counterpart"
+    try:
+        demands = _CHECKS[kind](path, given)
+    except foreign_rule.REFUSALS as refusal:
+        return foreign_rule.reason_of(refusal, f"the check '{kind}' has unsupported arguments")
+    if options.get("ignore_na") is False and kind not in _PASS_NULL:
+        demands = (*demands, kinds.Required())
+    return Translation(kind, demands, path)
 
 
 def _checks(checks: object) -> Iterator[tuple[str, Any, Mapping[str, Any]]]:
@@ -140,7 +150,10 @@ def _bound(op: str, path: str, given: Any) -> _Demands:
 
 def _only(given: Any) -> Any:
     """The value of a check, which some versions write below a key such as `min_value`."""
-    return next(iter(given.values())) if isinstance(given, Mapping) and len(given) == 1 else given
+    if isinstance(given, Mapping) and len(given) == 1:
+        (value,) = given.values()
+        return value
+    return given
 
 
 def _range(path: str, given: Any) -> _Demands:

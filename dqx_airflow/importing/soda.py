@@ -23,19 +23,16 @@ from dqx_airflow.values import Severity
 def levels_of(text: str, settings: dict[str, Any]) -> list[tuple[Severity | None, str | None]]:
     """The condition that must hold at each level of a check; None if a level is not a comparison.
     `fail` and `warn` are taken from the settings."""
-    levels = [
-        (severity, settings.pop(key))
-        for key, severity in (("fail", None), ("warn", Severity.P3))
-        if key in settings
-    ]
-    if not levels:
-        return [(None, text)]
-    return [
-        (severity, f"{text} {_negated(str(condition)[5:])}")
-        if str(condition).startswith("when ")
-        else (severity, None)
-        for severity, condition in levels
-    ]
+    levels: list[tuple[Severity | None, str | None]] = []
+    for key, severity in (("fail", None), ("warn", Severity.P3)):
+        if key not in settings:
+            continue
+        condition = str(settings.pop(key))
+        if condition.startswith("when "):
+            levels.append((severity, f"{text} {_negated(condition.removeprefix('when '))}"))
+        else:
+            levels.append((severity, None))
+    return levels or [(None, text)]
 
 
 _OPPOSITES = {"<=": ">", ">=": "<", "<": ">=", ">": "<=", "!=": "=", "=": "!="}
@@ -262,27 +259,41 @@ def rules_of_checks(
     for key, section in document.items():
         if key.startswith(FILTER):
             continue
-        for name, checks in _sections(key, section):
-            table, _, partition = name.partition(" [")
-            where = filters.get(name) if partition else None
-            dataset = request.dataset or table.strip()
-            for position, check in enumerate(checks):
-                place = f"{request.file}: {key}[{position}]"
-                if partition and where is None:
-                    reason = f"unknown filter '{name}'"
-                elif foreign_rule.VARIABLE.search(dataset):
-                    reason = f"its dataset is the variable {dataset}: add --dataset"
-                elif any(sign in dataset for sign in "%*"):
-                    reason = "it selects datasets by a pattern: list each of them"
-                else:
-                    rule = ForeignRule(dataset, place, "", "", where=where)
-                    yield from _sodacl_rules(check, rule)
-                    continue
-                yield ForeignRule(_plain_name(dataset), place, yaml_line(check), reason)
-        if not _sections(key, section):
+        place = f"{request.file}: {key}"
+        sections = _sections(key, section)
+        for name, checks in sections:
+            yield from _rules_of_section(name, checks, filters, place, request.dataset)
+        if not sections:
             reason = "only `checks for DATASET` with a list of checks has a counterpart"
-            place = f"{request.file}: {key}"
             yield ForeignRule(request.dataset or "data", place, yaml_line(section), reason)
+
+
+def _rules_of_section(
+    name: str, checks: list[Any], filters: Mapping[str, str], place: str, dataset: str | None
+) -> Iterator[ForeignRule]:
+    """The rules of the checks for a dataset, or for a partition of it.
+
+    :param name: as in the key: `orders`, or `orders [daily]`.
+    :param filters: the SQL of each partition.
+    :param dataset: the dataset of all rules instead.
+    """
+    table, _, partition = name.partition(" [")
+    dataset = dataset or table.strip()
+    where = filters.get(name) if partition else None
+    reason = None
+    if partition and where is None:
+        reason = f"unknown filter '{name}'"
+    elif foreign_rule.VARIABLE.search(dataset):
+        reason = f"its dataset is the variable {dataset}: add --dataset"
+    elif "%" in dataset or "*" in dataset:
+        reason = "it selects datasets by a pattern: list each of them"
+    for position, check in enumerate(checks):
+        place_of_check = f"{place}[{position}]"
+        if reason is None:
+            rule = ForeignRule(dataset, place_of_check, "", "", where=where)
+            yield from _sodacl_rules(check, rule)
+        else:
+            yield ForeignRule(_plain_name(dataset), place_of_check, yaml_line(check), reason)
 
 
 def _sections(key: str, section: object) -> list[tuple[str, list[Any]]]:
@@ -303,8 +314,16 @@ def _plain_name(text: str) -> str:
 
 
 _NO_CLAIMS = (
-    *("name", "title", "owner", "attributes", "identity", "column"),
-    *("samples limit", "samples columns", "collect failed rows", "failed rows query"),
+    "name",
+    "title",
+    "owner",
+    "attributes",
+    "identity",
+    "column",
+    "samples limit",
+    "samples columns",
+    "collect failed rows",
+    "failed rows query",
 )
 """The keys of a check that data cannot violate."""
 
@@ -345,10 +364,10 @@ def _sodacl_rules(check: object, rule: ForeignRule) -> Iterator[ForeignRule]:
 
 def _parts_of(check: object) -> tuple[str, dict[str, Any]]:
     """The text of a check, such as `row_count > 0`, and its settings."""
-    text, given = check, None
-    if isinstance(check, Mapping) and check:
-        text, given = next(iter(check.items()))
-    return str(text), dict(given) if isinstance(given, Mapping) else {}
+    if not isinstance(check, Mapping) or not check:
+        return str(check), {}
+    text, settings = next(iter(check.items()))
+    return str(text), dict(settings) if isinstance(settings, Mapping) else {}
 
 
 def _sodacl_meaning(
@@ -421,8 +440,11 @@ def count_of(query: str) -> str:
 
 _INHERITED = ("valid_", "invalid_", "missing_")
 """The prefixes of column keys that also apply to the checks of the column."""
-_UNITS = {"minute": "freshness_in_minutes", "hour": "freshness_in_hours"}
-_UNITS |= {"day": "freshness_in_days"}
+_UNITS = {
+    "minute": "freshness_in_minutes",
+    "hour": "freshness_in_hours",
+    "day": "freshness_in_days",
+}
 _THRESHOLD_KEYS = ("metric", "unit", "level")
 
 
@@ -506,63 +528,91 @@ def _contract_rule(
     threshold = settings.pop("threshold", None)
     threshold = dict(threshold) if isinstance(threshold, Mapping) else {}
     settings = {**inherited, **settings}
-    meaning = foreign_rule.meaning_or_reason(lambda: _older(kind, settings, threshold, path))
+    translate = partial(_through_soda_3, kind, settings, threshold, path)
+    meaning = foreign_rule.meaning_or_reason(translate)
     rule = replace(rule, meaning=meaning, name=name, where=foreign_rule.all_hold(rule.where, where))
     severity = Severity.P3 if threshold.get("level") == "warn" else None
     is_percent = rule.where and threshold.get("metric") == "percent"
     return replace(rule, severity=severity, difference=OF_NO_ROWS if is_percent else None)
 
 
-def _older(
+def _through_soda_3(
     kind: str, settings: dict[str, Any], threshold: Mapping[str, Any], column: str | None
 ) -> Translation:
     """Translates a check of Soda 4 through its equivalent in 3.x.
 
     :raises NoCounterpartError: it has no counterpart.
     """
-    compared = {key: value for key, value in threshold.items() if key not in _THRESHOLD_KEYS}
-    for key, value in tuple(compared.items()):
-        if key == "must_be_between" and isinstance(value, Mapping):
-            del compared[key]
-            compared |= {
-                f"must_be_{bound}": value[bound]
-                for bound in value
-                if bound.startswith(("greater_than", "less_than"))
-            }
-    metric = threshold.get("metric", "count")
-    check: dict[str, Any]
+    limits = _limits_of(threshold)
     match kind:
         case "missing" | "invalid" | "duplicate":
-            if metric not in ("count", "percent"):
-                raise NoCounterpartError(f"{kind}: the metric '{metric}' has no counterpart")
-            unused = "invalid_" if kind != "invalid" else "missing_"
-            kept = {
-                key: value
-                for key, value in settings.items()
-                if not key.startswith((unused, "valid_" if kind != "invalid" else unused))
-            }
-            check = {"type": f"{kind}_{metric}", **kept, **(compared or {"must_be": 0})}
+            check = _check_of_values(kind, settings, threshold.get("metric", "count"), limits)
         case "row_count":
-            check = {"type": "row_count", **(compared or {"must_be_greater_than": 0})}
+            check = {"type": "row_count", **(limits or {"must_be_greater_than": 0})}
         case "aggregate":
-            check = {"type": str(settings.pop("function", "")), **settings, **compared}
+            function = str(settings.pop("function", ""))
+            check = {"type": function, **settings, **limits}
         case "freshness":
-            of = settings.pop("column", None)
-            unit = str(threshold.get("unit", "hour"))
-            if unit not in _UNITS or settings:
-                raise NoCounterpartError(
-                    "freshness needs a column and a threshold in minutes, hours or days"
-                )
-            return soda.translate({"type": _UNITS[unit], **compared}, column_text(of))
-        case "metric" | "failed_rows":
-            form = "expression" if "expression" in settings else "query"
-            sql = settings.pop(form, None)
-            if kind == "failed_rows":
-                if not isinstance(sql, str):
-                    raise NoCounterpartError(f"Soda's check '{kind}' has no counterpart")
-                sql = f"count_if({sql})" if form == "expression" else count_of(sql)
-                compared = compared or {"must_be": 0}
-            check = {"type": f"metric_{form}", f"{form}_sql": sql, **settings, **compared}
+            return _freshness(settings, threshold, limits)
+        case "metric":
+            form, sql = _pop_sql(settings)
+            check = {"type": f"metric_{form}", f"{form}_sql": sql, **settings, **limits}
+        case "failed_rows":
+            form, sql = _pop_sql(settings)
+            if not isinstance(sql, str):
+                raise NoCounterpartError(f"Soda's check '{kind}' has no counterpart")
+            counted = f"count_if({sql})" if form == "expression" else count_of(sql)
+            limits = limits or {"must_be": 0}
+            check = {"type": f"metric_{form}", f"{form}_sql": counted, **settings, **limits}
         case _:
             raise NoCounterpartError(f"Soda's check '{kind}' has no counterpart")
     return soda.translate(check, column)
+
+
+def _limits_of(threshold: Mapping[str, Any]) -> dict[str, Any]:
+    """The limits in a threshold, such as `must_be_less_than: 5`, as Soda 3.x writes them: without
+    `must_be_between`, whose two limits Soda 4 writes below it."""
+    limits: dict[str, Any] = {}
+    between: dict[str, Any] = {}
+    for key, value in threshold.items():
+        if key in _THRESHOLD_KEYS:
+            continue
+        if key == "must_be_between" and isinstance(value, Mapping):
+            for bound, limit in value.items():
+                if bound.startswith(("greater_than", "less_than")):
+                    between[f"must_be_{bound}"] = limit
+        else:
+            limits[key] = value
+    return {**limits, **between}
+
+
+def _check_of_values(
+    kind: str, settings: Mapping[str, Any], metric: object, limits: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The check of 3.x on the number or the share of missing, invalid or duplicate values.
+
+    :raises NoCounterpartError: it counts something else.
+    """
+    if metric not in ("count", "percent"):
+        raise NoCounterpartError(f"{kind}: the metric '{metric}' has no counterpart")
+    unused = ("missing_",) if kind == "invalid" else ("invalid_", "valid_")
+    used = {key: value for key, value in settings.items() if not key.startswith(unused)}
+    return {"type": f"{kind}_{metric}", **used, **(limits or {"must_be": 0})}
+
+
+def _freshness(
+    settings: dict[str, Any], threshold: Mapping[str, Any], limits: Mapping[str, Any]
+) -> Translation:
+    """:raises NoCounterpartError: it has other settings than a column, or an unknown unit."""
+    column = settings.pop("column", None)
+    unit = str(threshold.get("unit", "hour"))
+    if unit not in _UNITS or settings:
+        message = "freshness needs a column and a threshold in minutes, hours or days"
+        raise NoCounterpartError(message)
+    return soda.translate({"type": _UNITS[unit], **limits}, column_text(column))
+
+
+def _pop_sql(settings: dict[str, Any]) -> tuple[str, Any]:
+    """Removes the SQL of a check from its settings: its form, `expression` or `query`, and it."""
+    form = "expression" if "expression" in settings else "query"
+    return form, settings.pop(form, None)

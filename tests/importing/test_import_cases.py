@@ -11,7 +11,8 @@ import pytest
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.importing import databricks_dqx, dbt_tests
 from dqx_airflow.importing.foreign_rule import listed_rules
-from dqx_airflow.importing.tools import ImportOutcome, read_rules, suite_of
+from dqx_airflow.importing.imported_suite import ImportOutcome, suite_of
+from dqx_airflow.importing.tools import read_rules
 from dqx_airflow.values import SourceFile
 from tests.command_line import dql
 from tests.markdown_cases import REWRITE

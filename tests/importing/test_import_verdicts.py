@@ -18,7 +18,8 @@ from dqx_airflow.api.database import SparkDatabase
 from dqx_airflow.api.suite import Suite
 from dqx_airflow.dql.syntax.source_file import read_source
 from dqx_airflow.importing.foreign_rule import ForeignRule
-from dqx_airflow.importing.tools import ImportedSuite, ImportOutcome, read_rules, suite_of
+from dqx_airflow.importing.imported_suite import ImportedSuite, ImportOutcome, suite_of
+from dqx_airflow.importing.tools import read_rules
 from dqx_airflow.values import SourceFile, Status
 from tests.maven_jars import jars
 from tests.other_sparks import environment_with, python_with
