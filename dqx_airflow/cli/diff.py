@@ -33,7 +33,7 @@ from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.resolve import QUIET, resolve
 from dqx_airflow.plan.selection import assumed
 from dqx_airflow.results.past_days import PastDay, past_days, runs_of_suite
-from dqx_airflow.tuning.comparison import ChangedAssertion, changed_assertions
+from dqx_airflow.tuning.suite_diff import ChangedAssertion, changed_assertions
 from dqx_airflow.values import SourceFile, Span
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results.past_days import ShadowDay, runs_of_suite, shadow_days
-from dqx_airflow.tuning.comparison import ShadowedAssertion, compare_alarms
+from dqx_airflow.tuning.shadow_alarms import ShadowedAssertion, compare_alarms
 from dqx_airflow.values import day_of_instance
 
 _MOST_NAMED = 5

@@ -9,11 +9,11 @@ whose turning point is close to the value are compared as in a gate.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache, cached_property, partial
-from itertools import chain, compress, count
+from itertools import compress, count
 from typing import Any, TypeAlias, TypeVar, cast
 
 from dqx_airflow.dql import nodes
@@ -235,57 +235,65 @@ class Backtest:
     """
 
     def __init__(self, suite: nodes.Suite, days: Sequence[PastDay]) -> None:
-        names = (name for day in days for _, name in day.verdicts)
-        suite = self.suite = with_columns(suite, claims_named(names)) if suite.watched else suite
+        if suite.watched:
+            names = (name for day in days for _, name in day.verdicts)
+            suite = with_columns(suite, claims_named(names))
+        self.suite = suite
         self.days = tuple(sorted(days, key=lambda day: (day.date, day.map_index)))
         self.tunables: tuple[TunableNumber, ...] = tuple(tunables_of(suite))
         self._refs = past_judge.refs_of(suite, self.days)
         self._cache: dict[object, _Statuses] = {}
         self._series: dict[tuple[int, model.Term], tuple[MetricValue, ...]] = {}
-        constants = {constant.name.text for constant in suite.constants}
         self._groups = self._grouped()
         plan = self._groups[0].plan if self._groups else self._plan(suite, date(2000, 1, 1))
-        self._past_judge = past_judge.PastJudge(
-            self.days,
-            [
-                past_judge.is_plain(node, constants) and check.where is None
-                for check in suite.checks
-                for node in check.assertions
-            ],
-            {(planned.check, planned.name): planned.datasets for planned in plan.assertions},
-        )
         self.datasets = tuple(planned.datasets for planned in plan.assertions)
         """The datasets of each assertion."""
+        self._past_judge = self._judge_of_past(plan)
         self._usual: dict[tuple[model.Term, ...], list[UsualLimits | None]] = {}
         self._repeated: set[tuple[int, int]] = set()
-        requested_keys = (
-            self._past_judge.keys(planned, group.plan).behind.values()
-            for group in self._groups
-            for planned in group.plan.assertions
-        )
-        self.days = past_judge.with_earlier_values(self.days, chain.from_iterable(requested_keys))
-        assertion_nodes = [node for check in suite.checks for node in check.assertions]
-        reached = self._reached(plan)
-        self.assertions = tuple(
-            past_judge.TunedAssertion(
-                planned.check,
-                planned.name,
-                planned.severity,
-                planned.cost,
-                is_required(node),
-                planned.is_experimental,
-                isinstance(node.claim, nodes.Measure) and is_volume(node.claim.expression),
-                names,
-            )
-            for planned, node, names in zip(plan.assertions, assertion_nodes, reached, strict=True)
-        )
+        self.days = past_judge.with_earlier_values(self.days, self._keys_behind())
+        self.assertions = self._tuned_assertions(plan)
         self.labels = tuple(
             tuple(day.labels.get(assertion.key) for day in self.days)
             for assertion in self.assertions
         )
         """For each assertion and day whether there was a real issue; None without a label."""
-        self._numbers: list[list[MetricValue]] = [[None] * len(self.days) for _ in reached]
+        self._numbers: list[list[MetricValue]] = [[None] * len(self.days) for _ in self.assertions]
         self._base = self._judged_in_full()
+
+    def _judge_of_past(self, plan: model.Plan) -> past_judge.PastJudge:
+        constants = {constant.name.text for constant in self.suite.constants}
+        are_plain = [
+            past_judge.is_plain(node, constants) and check.where is None
+            for check in self.suite.checks
+            for node in check.assertions
+        ]
+        datasets = {(planned.check, planned.name): planned.datasets for planned in plan.assertions}
+        return past_judge.PastJudge(self.days, are_plain, datasets)
+
+    def _keys_behind(self) -> Iterator[str]:
+        """The keys of the requests on which the values of the assertions depend."""
+        for group in self._groups:
+            for planned in group.plan.assertions:
+                yield from self._past_judge.keys(planned, group.plan).behind.values()
+
+    def _tuned_assertions(self, plan: model.Plan) -> tuple[past_judge.TunedAssertion, ...]:
+        assertion_nodes = [node for check in self.suite.checks for node in check.assertions]
+        reached = self._reached(plan)
+        return tuple(
+            past_judge.TunedAssertion(
+                planned.check,
+                planned.name,
+                planned.severity,
+                planned.cost,
+                is_required=is_required(node),
+                is_experimental=planned.is_experimental,
+                is_volume=isinstance(node.claim, nodes.Measure)
+                and is_volume(node.claim.expression),
+                tunables=names,
+            )
+            for planned, node, names in zip(plan.assertions, assertion_nodes, reached, strict=True)
+        )
 
     @property
     def dates(self) -> tuple[date, ...]:

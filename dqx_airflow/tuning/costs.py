@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from statistics import mean, stdev
+from typing import TypeAlias
 
 from dqx_airflow.plan.model import Cost
 from dqx_airflow.tuning.backtest import Backtest
@@ -243,10 +244,15 @@ def wins(trials: Sequence[Trial]) -> bool:
     return gain > 1e-9 and gain >= noise_of(trials) * (1 - 1e-6)
 
 
+_Cause: TypeAlias = tuple[tuple[str, ...], int]
+"""Datasets, and the index of a day: the failures there have the same cause."""
+
+
 @dataclass(frozen=True, slots=True)
 class WantedLabel:
-    """A failure to label. `failures` is the number of those of its dataset on that day, which share
-    the label; `map_index` that of an instance of a mapped gate, -1 for others."""
+    """A failure to label. `failures` is the number of failures of its dataset on that day, which
+    share the label; `map_index` is the index of an instance of a mapped gate, -1 for other gates.
+    """
 
     check: str
     name: str
@@ -261,27 +267,19 @@ def wanted_labels(
 ) -> tuple[WantedLabel, ...]:
     """The failures whose labels would help most, by the expected cost of not having them.
 
-    Not to know whether a failure is a false alarm costs the cheaper of two mistakes: to go on with
-    such alarms, or to silence them (Howard, "Information Value Theory", IEEE Transactions on
-    Systems Science and Cybernetics 2(1), 1966). The chance that it is one comes from the labels of
-    its assertion and, as long as these are few, from those of all. A label helps with the other
-    failures of an assertion as well, and the less the more there are. Failures of one dataset on
-    one day share the cause. Of equal ones, the newest comes first.
+    Without its label, a failure costs the cheaper of two mistakes: to go on with false alarms, or
+    to silence real ones (Howard, "Information Value Theory", IEEE Transactions on Systems Science
+    and Cybernetics 2(1), 1966). The chance of a false alarm comes from the labels of the assertion
+    and, as long as these are few, from the labels of all assertions. A label helps with the other
+    failures of an assertion as well, and the less the more labels there are. Failures of one
+    dataset on one day share the cause. Of failures with equal costs, the newest comes first.
 
     :param known: the truth about each assertion on each day.
     """
-    labels: list[list[bool]] = [[] for _ in known]
-    causes: dict[tuple[tuple[str, ...], int], list[int]] = {}
-    labelled = set()
-    for row, line in enumerate(known):
-        for index, truth in enumerate(line):
-            cause = backtest.datasets[row], index
-            if truth is not None and truth.is_label:
-                labels[row].append(truth.is_issue)
-                labelled.add(cause)
-            elif truth is not None and truth.is_issue:
-                causes.setdefault(cause, []).append(row)
-    causes = {cause: rows for cause, rows in causes.items() if cause not in labelled}
+    labels = [
+        [truth.is_issue for truth in line if truth is not None and truth.is_label] for line in known
+    ]
+    causes = _unlabelled_causes(backtest, known)
     every = [is_issue for own in labels for is_issue in own]
     of_all = (every.count(False) + 1) / (len(every) + 2)
     waiting = Counter(row for rows in causes.values() for row in rows)
@@ -297,7 +295,8 @@ def wanted_labels(
     while causes and len(wanted) < most:
         cost_of = {cause: sum(map(expected_cost, rows)) for cause, rows in causes.items()}
         cause = max(causes, key=lambda one: (cost_of[one], one[1]))
-        rows, day = causes.pop(cause), backtest.days[cause[1]]
+        rows = causes.pop(cause)
+        day = backtest.days[cause[1]]
         first = backtest.assertions[max(rows, key=expected_cost)]
         wanted.append(
             WantedLabel(first.check, first.name, day.date, day.map_index, len(rows), cost_of[cause])
@@ -306,3 +305,19 @@ def wanted_labels(
         for row in rows:
             counts[row] += 1
     return tuple(wanted)
+
+
+def _unlabelled_causes(
+    backtest: Backtest, known: Sequence[Sequence[KnownTruth | None]]
+) -> dict[_Cause, list[int]]:
+    """The rows of the assertions that failed by a cause, for each cause without a label."""
+    failing: dict[_Cause, list[int]] = {}
+    labelled = set()
+    for row, line in enumerate(known):
+        for index, truth in enumerate(line):
+            cause = backtest.datasets[row], index
+            if truth is not None and truth.is_label:
+                labelled.add(cause)
+            elif truth is not None and truth.is_issue:
+                failing.setdefault(cause, []).append(row)
+    return {cause: rows for cause, rows in failing.items() if cause not in labelled}

@@ -2,8 +2,8 @@
 proposals of a tuner for a suite.
 
 What is usual on a day follows from the days before it, so that every day of the past is a test of
-the form, and nothing is fitted to labels. They decide whether it is proposed: those of an
-assertion, and those of other metrics of its dataset on the same day, which share the cause.
+the form, and nothing is fitted to labels. They decide whether it is proposed: the labels of
+an assertion, and of other metrics of its dataset on the same day, which share the cause.
 """
 
 from __future__ import annotations

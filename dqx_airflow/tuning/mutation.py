@@ -35,12 +35,23 @@ from dqx_airflow.plan.masks import is_masked
 from dqx_airflow.plan.model import Lookup, MetricRequest, Plan, Scanned
 from dqx_airflow.plan.selection import plan_of
 from dqx_airflow.tuning import table_profile
-from dqx_airflow.values import MASK, DatasetRef, GateRequest, SourceFile, Status, Verdict
+from dqx_airflow.values import MASK, DatasetRef, GateRequest, Severity, SourceFile, Status, Verdict
 
 _WORST_FIRST = (
-    "lost rows, lost group, yesterday again, duplicated rows, duplicated keys, broken reference, "
-    "other unit, swapped columns, changed type, shifted dates, late rows, NULLs, new value, "
-    "blank value"
+    "lost rows",
+    "lost group",
+    "yesterday again",
+    "duplicated rows",
+    "duplicated keys",
+    "broken reference",
+    "other unit",
+    "swapped columns",
+    "changed type",
+    "shifted dates",
+    "late rows",
+    "NULLs",
+    "new value",
+    "blank value",
 )
 _LOST = 0.3
 """The share of the rows that are lost."""
@@ -90,7 +101,7 @@ def read_days(ref: DatasetRef, on: date, *, days: int, most: int, seed: int = 0)
 
     :param days: how many days before the date are wanted; those beyond `most` rows in all are not
         read.
-    :param most: the number of rows above which those of the date are sampled.
+    :param most: the number of rows above which the rows of the date are sampled.
     :raises RequestError: only Spark can read them.
     :raises DatasetError: they cannot be read.
     """
@@ -145,7 +156,7 @@ def days_of(
 
 
 def _values_of(column: Any, spark_type: str) -> list[Any]:
-    """The values of a column in Python, also those of strings that stand for another type."""
+    """The values of a column in Python; strings that stand for another type are converted."""
     if pa.types.is_timestamp(column.type):
         column = pc.cast(column, pa.timestamp("us", column.type.tz), safe=False)
     is_read = pa.types.is_string(column.type) and family_of(spark_type) is not Family.TEXT
@@ -200,22 +211,33 @@ class MemoryJudge:
         :param planted: a fault in the rows of a dataset on the date of the plan.
         :param known: the values without them: only what may differ is measured again.
         """
-        own, scanned, wanted = (None, plan.date), Scanned(), set(plan.requests)
+        days_with_fault = (None, plan.date)
+        scanned = Scanned()
+        wanted = set(plan.requests)
         if planted is not None and known is not None:
-            wanted = {it for it in wanted if it.date in own and planted.may_change(it)}
-            scanned = known.of(one for one in plan.requests if one not in wanted)
-        for day in {one.date for one in wanted}:
-            requests = tuple(one for one in plan.requests if one in wanted and one.date == day)
-            tables = {
-                name: rows.on(day or plan.date, plan.date)
-                for name, rows in self.data.items()
-                if day is None or rows.ref.date_column is None or day in rows.tables
+            wanted = {
+                request
+                for request in wanted
+                if request.date in days_with_fault and planted.may_change(request)
             }
-            if planted is not None and day in own:
+            scanned = known.of(request for request in plan.requests if request not in wanted)
+        refs = [rows.ref for rows in self.data.values()]
+        for day in {request.date for request in wanted}:
+            requests = tuple(one for one in plan.requests if one in wanted and one.date == day)
+            tables = self._tables(day, plan.date)
+            if planted is not None and day in days_with_fault:
                 tables[planted.fault.dataset] = planted.table
-            refs = [rows.ref for rows in self.data.values()]
             scanned.add(measure(replace(plan, requests=requests), refs, tables))
         return scanned
+
+    def _tables(self, day: date | None, on: date) -> dict[str, Table]:
+        """The rows of each dataset that the requests of a day measure; None is the day of requests
+        without a date. Datasets whose rows of the day were not read have none."""
+        return {
+            name: rows.on(day or on, on)
+            for name, rows in self.data.items()
+            if day is None or rows.ref.date_column is None or day in rows.tables
+        }
 
     def judge(self, plan: Plan, scanned: Scanned) -> tuple[Verdict, ...]:
         """The verdicts, as at the same time of day on the date of the plan."""
@@ -247,7 +269,7 @@ class Fault:
 @dataclass(frozen=True, slots=True)
 class Change:
     """A fault as Spark SQL: how often each row of a day is there, and the values of some columns,
-    of which one may be `retyped`; or those of the day before."""
+    of which one may be `retyped`; or the rows of the day before."""
 
     times: str = "1"
     cells: Mapping[str, str] = field(default_factory=dict)
@@ -308,7 +330,7 @@ def mutate(judge: MemoryJudge, checked: Checked, seed: int = 0) -> Mutation:
 
     :raises RequestError: no assertion passes without a fault, or there is none to plant.
     """
-    plan, fail_on = judge.plan(checked), judge.request.fail_on
+    plan = judge.plan(checked)
     fine = judge.fine(plan)
     before = judge.judge(plan, fine)
     others = [one for one in before if one.status is not Status.PASSED]
@@ -317,32 +339,58 @@ def mutate(judge: MemoryJudge, checked: Checked, seed: int = 0) -> Mutation:
             f"no assertion of {plan.suite} passes on {plan.date}",
             "choose a fine day with --date; `dql run` shows what fails",
         )
-    lines, faults = _Lines(judge), []
+    lines = _Lines(judge)
+    faults = []
     dated = [rows for rows in judge.data.values() if rows.ref.date_column]
     for rows in dated or judge.data.values():
         planted = _Planter(rows, plan.date, seed).faults(plan.lookups)
         for one, scanned in judge.with_faults(plan, planted, fine):
-            after = zip(before, judge.judge(plan, scanned), strict=True)
-            bad = (Status.FAILED, Status.ERROR)
-            hit = [now for was, now in after if was not in others and now.status in bad]
-            noticed = tuple(it.name for it in hit if it.can_block(fail_on))
-            warned = tuple(it.name for it in hit if not it.can_block(fail_on))
-            line, days = (None, 0) if noticed else lines.noticing(one)
-            found = replace(one.fault, noticed_by=noticed, warned_by=warned, line=line, days=days)
+            found = _noticed(one.fault, before, judge.judge(plan, scanned), judge.request.fail_on)
+            if not found.noticed_by:
+                line, days = lines.noticing(one)
+                found = replace(found, line=line, days=days)
             faults.append(replace(found, is_of_sample=rows.is_sample(plan.date)))
     if not faults:
         raise RequestError(f"no fault can be planted: no dataset has rows on {plan.date}")
     rank = _WORST_FIRST.index
     faults.sort(key=lambda one: (bool(one.noticed_by), rank(one.kind), -one.rows))
-    sampled = {name for name, rows in judge.data.items() if rows.is_sample(plan.date)}
-    where = ", on a sample: --rows reads more" * bool(sampled and judge.is_of_samples)
-    reasons = {one.name: one.reason or f"it fails without a fault{where}" for one in others}
-    for_lines = "" if judge.is_of_samples else ", all of which are judged"
-    read = {
-        name: rows.judged(plan.date) + for_lines * (name in sampled)
-        for name, rows in judge.data.items()
-    }
-    return Mutation(plan.suite, plan.date, tuple(faults), reasons, read)
+    return Mutation(
+        plan.suite, plan.date, tuple(faults), _not_judged(judge, plan, others), _read(judge, plan)
+    )
+
+
+def _noticed(
+    fault: Fault, before: Sequence[Verdict], after: Sequence[Verdict], fail_on: Severity
+) -> Fault:
+    """The fault with the assertions that passed before it, and fail because of it."""
+    noticed, warned = [], []
+    for was, now in zip(before, after, strict=True):
+        if was.status is not Status.PASSED or now.status not in (Status.FAILED, Status.ERROR):
+            continue
+        if now.can_block(fail_on):
+            noticed.append(now.name)
+        else:
+            warned.append(now.name)
+    return replace(fault, noticed_by=tuple(noticed), warned_by=tuple(warned))
+
+
+def _not_judged(judge: MemoryJudge, plan: Plan, failing: Sequence[Verdict]) -> dict[str, str]:
+    """The reasons why assertions are not judged that do not pass without a fault."""
+    is_sampled = any(rows.is_sample(plan.date) for rows in judge.data.values())
+    why = "it fails without a fault"
+    if is_sampled and judge.is_of_samples:
+        why += ", on a sample: --rows reads more"
+    return {verdict.name: verdict.reason or why for verdict in failing}
+
+
+def _read(judge: MemoryJudge, plan: Plan) -> dict[str, str]:
+    """How many rows of each dataset were judged, as text."""
+    read = {}
+    for name, rows in judge.data.items():
+        read[name] = rows.judged(plan.date)
+        if rows.is_sample(plan.date) and not judge.is_of_samples:
+            read[name] += ", all of which are judged"
+    return read
 
 
 _Cells: TypeAlias = Mapping[str, tuple[Sequence[Any], str]]
@@ -374,48 +422,75 @@ class _Planter:
             yield from (planted for planted in found if planted.table != self.table)
 
     def _of_rows(self) -> Iterator[Planted]:
-        text, hit = f"{_LOST:.0%} of the rows are lost", self._hit("lost", self.every, _LOST)
-        yield self._repeated("lost rows", text, hit, 0, _ROWS)
-        grouped = (one.name for one in self.columns if one.values and any(self.cells[one.name]))
-        for name in grouped:
-            groups = sorted({*self.cells[name]} - {None})
-            gone = self._chance(name).choice(groups)
-            places = [place for place in self.every if self.cells[name][place] == gone]
-            hit = places, f"{quote_name(name)} = {self._literal(name, gone)}"
-            is_hidden = is_masked(name, self.rows.ref.masked)
-            text = f"the rows with {name} {MASK if is_hidden else gone} are lost"
-            lists = [", ".join(map(show_text, some)) for some in (groups, [gone])]
-            claims = [f"num_rows() > 0 for each {show_name(name)} in [{some}]" for some in lists]
-            lines = _ROWS if is_hidden else claims
+        yield self._lost_rows()
+        yield from self._lost_groups()
+        yield from self._yesterday_again()
+        yield self._duplicated_rows()
+        yield from self._late_rows()
+
+    def _lost_rows(self) -> Planted:
+        text = f"{_LOST:.0%} of the rows are lost"
+        hit = self._hit("lost", self.every, _LOST)
+        return self._repeated("lost rows", text, hit, 0, _ROWS)
+
+    def _lost_groups(self) -> Iterator[Planted]:
+        """All rows with one of the values of a column with few values are lost."""
+        for column in self.columns:
+            if not column.values or not any(self.cells[column.name]):
+                continue
+            cells = self.cells[column.name]
+            groups = sorted({*cells} - {None})
+            gone = self._chance(column.name).choice(groups)
+            places = [place for place in self.every if cells[place] == gone]
+            hit = places, f"{quote_name(column.name)} = {self._literal(column.name, gone)}"
+            if is_masked(column.name, self.rows.ref.masked):
+                shown, lines = MASK, list(_ROWS)
+            else:
+                shown = gone
+                each = f"num_rows() > 0 for each {show_name(column.name)}"
+                all_groups = ", ".join(map(show_text, groups))
+                lines = [f"{each} in [{all_groups}]", f"{each} in [{show_text(gone)}]"]
+            text = f"the rows with {column.name} {shown} are lost"
             yield self._repeated("lost group", text, hit, 0, lines)
+
+    def _yesterday_again(self) -> Iterator[Planted]:
+        """The rows of the day before are there instead, with the date of the day."""
         before = self.rows.tables.get(self.on - DAY)
-        if self.dated and self.types[self.dated] != "string" and before and before.rows:
-            earlier = _Planter(self.rows, self.on - DAY, self.seed)
-            later = f"CAST({quote_name(self.dated)} + INTERVAL 1 DAY AS {self.types[self.dated]})"
-            cells = {self.dated: (earlier.changed(self.dated, lambda it: it + DAY), later)}
-            sums = [f"sum({show_name(one.name)}" for one in self.columns if self._is_measure(one)]
-            lines = [*(f"{metric}) != {metric}, lag 1)" for metric in sums), *_ROWS]
-            text = "the rows are those of the day before"
-            change = Change(cells={self.dated: later}, is_of_day_before=True)
-            yield self._planted("yesterday again", text, earlier.with_cells(cells), lines, change)
+        if not self.dated or self.types[self.dated] == "string" or not before or not before.rows:
+            return
+        earlier = _Planter(self.rows, self.on - DAY, self.seed)
+        later = f"CAST({quote_name(self.dated)} + INTERVAL 1 DAY AS {self.types[self.dated]})"
+        cells = {self.dated: (earlier.changed(self.dated, lambda it: it + DAY), later)}
+        sums = [f"sum({show_name(one.name)}" for one in self.columns if self._is_measure(one)]
+        lines = [*(f"{metric}) != {metric}, lag 1)" for metric in sums), *_ROWS]
+        text = "the rows are those of the day before"
+        change = Change(cells={self.dated: later}, is_of_day_before=True)
+        yield self._planted("yesterday again", text, earlier.with_cells(cells), lines, change)
+
+    def _duplicated_rows(self) -> Planted:
         names = [name for name in self.types if family_of(self.types[name]) is not Family.OTHER]
         count = f"duplicate_count([{', '.join(map(show_name, self.key or names))}])"
-        text, lines = f"{_HIT:.0%} of the rows are there twice", [f"{count} == 0", count, *_ROWS]
+        text = f"{_HIT:.0%} of the rows are there twice"
         hit = self._hit("repeated", self.every)
-        yield self._repeated("duplicated rows", text, hit, 2, lines)
+        return self._repeated("duplicated rows", text, hit, 2, [f"{count} == 0", count, *_ROWS])
+
+    def _late_rows(self) -> Iterator[Planted]:
+        """The last rows by the column of their time are not there yet."""
         clock = self.rows.seen.clock
-        if clock is not None and clock != self.dated:
-            known = [place for place in self.every if self.cells[clock][place] is not None]
-            known.sort(key=self.cells[clock].__getitem__)
-            late = known[round((1 - _HIT) * len(known)) :]
-            if late:
-                # By value, as in Spark: of rows of one time, some cannot be late.
-                since = self.cells[clock][late[0]]
-                late = [place for place in known if self.cells[clock][place] >= since]
-            text = f"the last {_HIT:.0%} of the rows by {clock} are not there yet"
-            first = self._literal(clock, self.cells[clock][late[0]] if late else None)
-            hit = late, f"{quote_name(clock)} >= {first}"
-            yield self._repeated("late rows", text, hit, 0, _ROWS)
+        if clock is None or clock == self.dated:
+            return
+        times = self.cells[clock]
+        known = sorted(
+            (place for place in self.every if times[place] is not None), key=times.__getitem__
+        )
+        late = known[round((1 - _HIT) * len(known)) :]
+        first = times[late[0]] if late else None
+        if first is not None:
+            # By value, as in Spark: of rows of one time, some cannot be late.
+            late = [place for place in known if times[place] >= first]
+        text = f"the last {_HIT:.0%} of the rows by {clock} are not there yet"
+        hit = late, f"{quote_name(clock)} >= {self._literal(clock, first)}"
+        yield self._repeated("late rows", text, hit, 0, _ROWS)
 
     def _of_keys(self, references: Iterable[Lookup]) -> Iterator[Planted]:
         hit, key = self._hit("key", self.every), ", ".join(map(show_name, self.key))

@@ -218,8 +218,7 @@ _MOST_REMEMBERED = 200_000
 
 @dataclass(frozen=True, slots=True)
 class AssertionKeys:
-    """The keys of the requests of an assertion, and those of everything that its verdict depends
-    on."""
+    """The keys of the requests of an assertion, and of all requests that its verdict depends on."""
 
     planned: model.PlannedAssertion
     needed: tuple[str, ...]
@@ -229,9 +228,9 @@ class AssertionKeys:
 class PastJudge:
     """Judges assertions, each planned for the day on which it is judged.
 
-    :param days: the last ones show how each dataset is read now.
+    :param days: the last days show how each dataset is read now.
     :param is_plain: for each assertion of the suite whether it measures the same as ever.
-    :param datasets: those of each assertion.
+    :param datasets: the datasets of each assertion.
     """
 
     def __init__(
@@ -424,7 +423,8 @@ def _current_reads(days: Sequence[PastDay]) -> dict[str, frozenset[str]]:
 
 @dataclass(frozen=True, slots=True)
 class TunedAssertion:
-    """An assertion of the suite. `tunables` are the names of those that its verdict depends on."""
+    """An assertion of the suite. `tunables` are the names of the tunables that its verdict depends
+    on."""
 
     check: str
     name: str

@@ -57,8 +57,8 @@ class ProposedForm:
     """Another claim for an assertion, in DQL.
 
     `before` is the claim when the change was proposed. `constants` are the tunables that the new
-    one needs, `replaces` the names of the constants that only the old one needed, `drops` those of
-    profiles that become unnecessary.
+    one needs, `replaces` the names of the constants that only the old one needed, `drops` the
+    names of the profiles that become unnecessary.
     """
 
     check: str

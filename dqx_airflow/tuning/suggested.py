@@ -328,7 +328,8 @@ class _Suggestions:
         bad: tuple[date | None, date | None] = (None, None)
         if self._days:
             room = float(usual * _LEAST_ROOM)
-            (low, few), (high, many) = (_limit(scaled, sign, room=room) for sign in (-1, 1))
+            low, few = _limit(scaled, -1, room=room)
+            high, many = _limit(scaled, 1, room=room)
             bad = few, many
         least, most = max(1, math.floor(low)), math.ceil(high)
         evidence = (
@@ -360,7 +361,8 @@ class _Suggestions:
             means, metric = days.of(name, 2), f"average({show_name(name)})"
             claim, evidence = f"{metric} within usual({metric})", "like the days before"
             if not _are_usual(means):
-                (low, few), (high, many) = (_limit(means, sign, apart=5) for sign in (-1, 1))
+                low, few = _limit(means, -1, apart=5)
+                high, many = _limit(means, 1, apart=5)
                 limits = self._limits(f"mean_{name}", low, high)
                 if limits is None:
                     continue

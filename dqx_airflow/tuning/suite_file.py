@@ -154,7 +154,7 @@ def _sorted_out(
 ) -> tuple[list[ParamChange], list[ParamChange]]:
     """The changes to write, and those that need a review.
 
-    Each agent is checked against the values of people, and against those of earlier agents.
+    Each agent is checked against the values of people, and against the values of earlier agents.
     """
     written, proposed = [], []
     for agent in sorted(dict.fromkeys(change.agent for change in wanted), key=is_algorithm):

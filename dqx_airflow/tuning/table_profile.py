@@ -93,7 +93,7 @@ def read_files(
 ) -> T:
     """A result computed from the table at a path.
 
-    :param options: those of Spark's reader.
+    :param options: the options of Spark's reader.
     :param version: of a Delta table, or the ISO timestamp at which it was the newest.
     :raises DatasetError: there is none, or it cannot be read.
     """
@@ -218,7 +218,7 @@ class ReaderOptions:
 
 @dataclass(frozen=True, slots=True)
 class ColumnTable:
-    """A table whose columns are read one by one, as Arrow arrays. `types` are those of Spark."""
+    """A table whose columns are read one by one, as Arrow arrays. `types` are Spark types."""
 
     names: tuple[str, ...]
     types: dict[str, str]

@@ -60,8 +60,8 @@ class Rules:
 class Tuned:
     """The result for some tunables, or for an assertion: a proposal, or why there is none.
 
-    `lacking` is the number of missing labels, if that is the reason, `alarms` that of failures
-    without a label.
+    `lacking` is the number of missing labels, if that is the reason, and `alarms` the number of
+    failures without a label.
     """
 
     about: tuple[str, ...]
@@ -175,23 +175,17 @@ def thin_evidence(
     :param name_of_days: the name of these days in the reason.
     """
     labelled = past.labelled(rows, days)
-    labels, on = len(labelled), len(set(labelled))
-    lacking = max(rules.fewest_labels - labels, costs.FEWEST_LABELLED_DAYS - on)
+    missing_labels = rules.fewest_labels - len(labelled)
+    missing_days = costs.FEWEST_LABELLED_DAYS - len(set(labelled))
+    lacking = max(missing_labels, missing_days)
     if lacking <= 0:
         return None
-    if labels < rules.fewest_labels:
-        text = f"{labels} label{'' if labels == 1 else 's'} on {name_of_days}"
-        reason = f"{text}: at least {lacking} more {'is' if lacking == 1 else 'are'} needed"
+    if missing_labels > 0:
+        reason = _few_labels(len(labelled), lacking, name_of_days)
     else:
-        reason = (
-            f"its labels are on {on} day{'' if on == 1 else 's'}: labels on at least {lacking} "
-            f"more day{'' if lacking == 1 else 's'} are needed"
-        )
-    free = sum(
-        truth is not None and not truth.is_label
-        for row in rows
-        for truth in (past.known[row][day] for day in days)
-    )
+        reason = _few_labelled_days(len(set(labelled)), lacking)
+    truths = [past.known[row][day] for row in rows for day in days]
+    free = sum(truth is not None and not truth.is_label for truth in truths)
     if free < lacking:
         verdicts = f"{free} verdict{'' if free == 1 else 's'}"
         reason += f", but only {verdicts} can be labelled: run the gate on more days"
@@ -201,13 +195,24 @@ def thin_evidence(
         for row in rows
         for day in days
     )
-    return Tuned(about, None, reason, labels, lacking, alarms)
+    return Tuned(about, None, reason, len(labelled), lacking, alarms)
+
+
+def _few_labels(labels: int, lacking: int, name_of_days: str) -> str:
+    text = f"{labels} label{'' if labels == 1 else 's'} on {name_of_days}"
+    return f"{text}: at least {lacking} more {'is' if lacking == 1 else 'are'} needed"
+
+
+def _few_labelled_days(days: int, lacking: int) -> str:
+    text = f"its labels are on {days} day{'' if days == 1 else 's'}"
+    return f"{text}: labels on at least {lacking} more day{'' if lacking == 1 else 's'} are needed"
 
 
 def _tuned(
     past: KnownPast, tunables: tuple[TunableNumber, ...], rules: Rules, gate: str | None
 ) -> Tuned:
-    backtest, names = past.backtest, tuple(tunable.name for tunable in tunables)
+    backtest = past.backtest
+    names = tuple(tunable.name for tunable in tunables)
     rows = [
         row for row, assertion in enumerate(backtest.assertions) if assertion.tunables & set(names)
     ]
@@ -216,11 +221,11 @@ def _tuned(
     days = past.days(rules, rows)
     if len(past.labelled(rows, days)) < rules.fewest_labels:
         days = past.days(rules, rows, with_weekdays=True)
-    labelled = past.labelled(rows, days)
     name_of_days = "days without profiles" if len(days) < len(backtest.days) else "these days"
     thin = thin_evidence(names, past, rows, days, rules, name_of_days)
     if thin is not None:
         return thin
+    labelled = past.labelled(rows, days)
     is_required = any(backtest.assertions[row].is_required for row in rows)
 
     def is_allowed(values: dict[str, float]) -> bool:
@@ -228,23 +233,15 @@ def _tuned(
 
     search = Search(backtest, past.known, tunables, max_move=rules.max_move, is_allowed=is_allowed)
     best = search.best(days)
-    chosen = search.named(best)
-    if not chosen or search.counts(best, days).cost >= search.counts(search.now, days).cost:
+    if not search.named(best) or not _costs_less(search, best, days):
         reason = "no allowed value costs less than the current one"
         if is_required:
             reason += "; it is required, so only stricter values are allowed"
         return Tuned(names, None, reason, len(labelled))
-    refusals = judge_values(backtest.suite, chosen, AGENT).refusals
+    refusals = judge_values(backtest.suite, search.named(best), AGENT).refusals
     if refusals:
         return Tuned(names, None, refusals[0].message, len(labelled))
-    trials = tuple(
-        costs.Trial(
-            fold,
-            search.counts(search.now, fold.held_out),
-            search.counts(search.best(fold.learned), fold.held_out),
-        )
-        for fold in costs.folds_of(days, labelled)
-    )
+    trials = _trials(search, days, labelled)
     if not costs.wins(trials):
         return Tuned(names, None, no_win(trials), len(labelled))
     evidence = {
@@ -253,24 +250,63 @@ def _tuned(
         "profile_days": rules.profile_days.value,
         "changes": _changes(past, search, best, days, trials),
         "curves": [curve_of(search, best, position, days) for position in range(len(tunables))],
+        "passes": _passing_with(past, rows, days, search.named(best)),
     }
-    units = units_of(backtest.suite)
-    changes = tuple(
-        ProposedValue(tunable.name, tunable.value, chosen[tunable.name], units[tunable.name])
-        for tunable in tunables
-        if tunable.name in chosen
-    )
-    after = with_values(backtest.suite, chosen)
-    shown = {row: passing(past, row, days, past.alone(row, after).backtest) for row in rows}
-    evidence["passes"] = "; ".join(
-        text if len(rows) == 1 else f"'{backtest.assertions[row].name}': {text}"
-        for row, text in shown.items()
-    )
     reason = f"{reason_of(evidence)}; {evidence['passes']}"
     proposal = Proposal(
-        backtest.suite.name.value, AGENT, changes, reason=reason, gate=gate, evidence=evidence
+        backtest.suite.name.value,
+        AGENT,
+        _changed_values(backtest.suite, search, best),
+        reason=reason,
+        gate=gate,
+        evidence=evidence,
     )
     return Tuned(names, proposal, reason, len(labelled))
+
+
+def _costs_less(search: Search, values: tuple[float, ...], days: Sequence[int]) -> bool:
+    """Whether values cost less than the current ones."""
+    return search.counts(values, days).cost < search.counts(search.now, days).cost
+
+
+def _trials(
+    search: Search, days: Sequence[int], labelled: Sequence[int]
+) -> tuple[costs.Trial, ...]:
+    """The current values, and those that were best on earlier days, on the held-out days of each
+    fold."""
+    return tuple(
+        costs.Trial(
+            fold,
+            search.counts(search.now, fold.held_out),
+            search.counts(search.best(fold.learned), fold.held_out),
+        )
+        for fold in costs.folds_of(days, labelled)
+    )
+
+
+def _passing_with(
+    past: KnownPast, rows: Sequence[int], days: Sequence[int], values: dict[str, float]
+) -> str:
+    """The ranges that some assertions let pass with other values of tunables."""
+    after = with_values(past.backtest.suite, values)
+    shown = []
+    for row in rows:
+        text = passing(past, row, days, past.alone(row, after).backtest)
+        name = past.backtest.assertions[row].name
+        shown.append(text if len(rows) == 1 else f"'{name}': {text}")
+    return "; ".join(shown)
+
+
+def _changed_values(
+    suite: nodes.Suite, search: Search, values: tuple[float, ...]
+) -> tuple[ProposedValue, ...]:
+    chosen = search.named(values)
+    units = units_of(suite)
+    return tuple(
+        ProposedValue(tunable.name, tunable.value, chosen[tunable.name], units[tunable.name])
+        for tunable in search.tunables
+        if tunable.name in chosen
+    )
 
 
 def passing(past: KnownPast, row: int, days: Sequence[int], tried: Backtest) -> str:

@@ -1,0 +1,164 @@
+"""The assertions that differ between two versions of a suite, and the past days on which their
+verdicts would differ, judged from stored values."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, timedelta
+
+from dqx_airflow.dql import nodes
+from dqx_airflow.plan.adjustments import active_profiles
+from dqx_airflow.plan.description import describe_term
+from dqx_airflow.plan.model import DEFAULT_COST, Plan, PlannedAssertion
+from dqx_airflow.plan.resolve import DEFAULT_AVAILABILITY_THRESHOLD, QUIET, resolve
+from dqx_airflow.results.past_days import AssertionKey, PastDay
+from dqx_airflow.tuning.backtest import Backtest
+from dqx_airflow.tuning.past_judge import refs_of
+from dqx_airflow.values import Severity, SourceFile, Span, Status, day_of_instance
+from dqx_airflow.values.exact import exact_text
+
+ABSENT = "absent"
+"""The verdict on an assertion that the suite does not have."""
+
+_QUIET = frozenset({ABSENT, Status.PASSED.value, Status.SKIPPED.value})
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedAssertion:
+    """An assertion before and after, in words: None if it is new, or removed.
+
+    `turned` are the past days by their verdicts before and after (`passed -> failed`), where at
+    least one of the two is an alarm. `unknown` counts the days that stored values do not decide, by
+    the reason; `known` is the number of the others. `span` is in the new version.
+    """
+
+    check: str
+    name: str
+    before: str | None
+    after: str | None
+    span: Span | None = None
+    turned: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unknown: Mapping[str, int] = field(default_factory=dict)
+    known: int = 0
+
+    @property
+    def kind(self) -> str:
+        if self.before is None:
+            return "new"
+        return "removed" if self.after is None else "changed"
+
+
+def changed_assertions(
+    old: nodes.Suite | None, new: nodes.Suite | None, around: date, days: Sequence[PastDay] = ()
+) -> tuple[ChangedAssertion, ...]:
+    """The assertions that differ: first the new and the changed ones, then the removed ones.
+
+    An assertion is known by its check and name. It differs if its condition, severity or another
+    setting does with any of the profiles.
+
+    :param old: without errors, its macros expanded, as is `new`; None if there is none.
+    :param around: profiles count that are active in the year before or after this day.
+    :param days: the days to judge with both; without any, nothing is judged.
+    """
+    version = new or old
+    assert version is not None
+    empty = replace(version, checks=())
+    before = Backtest(old or empty, days)
+    after = Backtest(new or empty, days)
+    changes: dict[AssertionKey, ChangedAssertion] = {}
+    for plans in _plans((before.suite, after.suite), around, days):
+        for change in _differences(*plans):
+            changes.setdefault((change.check, change.name), change)
+    return tuple(
+        _judged(change, before, after) if days else change
+        for change in sorted(changes.values(), key=lambda change: change.after is None)
+    )
+
+
+def _plans(
+    suites: Sequence[nodes.Suite], around: date, days: Sequence[PastDay]
+) -> Iterator[tuple[Plan, ...]]:
+    """The plans of both versions, for a date of each combination of active profiles."""
+    dates: dict[object, date] = {}
+    # Each profile of a year is active on one of these days.
+    for number in sorted(range(-366, 367), key=abs):
+        on = around + timedelta(days=number)
+        active = (profile.name.value for suite in suites for profile in active_profiles(suite, on))
+        dates.setdefault(tuple(active), on)
+    for on in dates.values():
+        yield tuple(
+            resolve(suite, SourceFile("", ""), refs_of(suite, days), on, QUIET) for suite in suites
+        )
+
+
+def _differences(old: Plan, new: Plan) -> Iterator[ChangedAssertion]:
+    before = {(planned.check, planned.name): planned for planned in old.assertions}
+    for planned in new.assertions:
+        was = before.pop((planned.check, planned.name), None)
+        shows_term = bool(was and was.expression == planned.expression and was.term != planned.term)
+        words = None if was is None else _in_words(was, old, shows_term=shows_term)
+        now = _in_words(planned, new, shows_term=shows_term)
+        same = was and replace(planned, span=was.span, source_line=was.source_line)
+        if words != now or was != same:
+            yield ChangedAssertion(planned.check, planned.name, words, now, planned.span)
+    for (check, name), was in before.items():
+        yield ChangedAssertion(check, name, _in_words(was, old), None)
+
+
+def _in_words(planned: PlannedAssertion, plan: Plan, *, shows_term: bool = False) -> str:
+    """The claim of an assertion with the values of constants: `num_rows() >= LEAST (10) (P1)`.
+
+    :param shows_term: with the datasets and the filters in full, for a date of the plan.
+    """
+    words = [planned.severity.value, *(f"tag {tag}" for tag in planned.tags)]
+    cost = planned.cost
+    if cost != DEFAULT_COST:
+        words.append(f"costs {cost.false_positive:g} and {cost.false_negative:g}")
+    if planned.is_protected and planned.severity is not Severity.P0:
+        words.append("required")
+    requests = planned.requests + planned.history
+    needs_past = any(request.date not in (None, plan.date) for request in requests)
+    if needs_past and plan.availability_threshold != DEFAULT_AVAILABILITY_THRESHOLD:
+        words.append(f"availability from {plan.availability_threshold:.0%}")
+    if planned.is_experimental:
+        words.append("experimental")
+    if planned.multiplier != 1:
+        words.append(f"times {exact_text(planned.multiplier)} by {', '.join(planned.profiles)}")
+    if planned.disabled_by:
+        words.append(f"disabled by {planned.disabled_by}")
+    groups = f" {planned.groups.text}" if planned.groups else ""
+    expression = describe_term(planned.term) if shows_term else planned.expression
+    return f"{expression} {planned.condition.text}{groups} ({', '.join(words)})"
+
+
+def _judged(change: ChangedAssertion, old: Backtest, new: Backtest) -> ChangedAssertion:
+    turned: dict[str, list[str]] = {}
+    unknown = Counter[str]()
+    sides = (_verdicts(side, (change.check, change.name)) for side in (old, new))
+    for day, (was, why_was), (becomes, why) in zip(new.days, *sides, strict=True):
+        if was is None or becomes is None:
+            unknown[why or why_was] += 1
+        elif was != becomes and not {was, becomes} <= _QUIET:
+            shown = day_of_instance(day.date, day.map_index)
+            turned.setdefault(f"{was} -> {becomes}", []).append(shown)
+    return replace(
+        change,
+        turned={turn: tuple(dates) for turn, dates in sorted(turned.items())},
+        unknown=dict(unknown.most_common()),
+        known=len(new.days) - unknown.total(),
+    )
+
+
+def _verdicts(side: Backtest, key: AssertionKey) -> Iterator[tuple[str | None, str]]:
+    """Yields the verdict on each day, None and the reason if it is unknown."""
+    rows = {assertion.key: row for row, assertion in enumerate(side.assertions)}
+    row = rows.get(key)
+    for index in range(len(side.days)):
+        if row is None:
+            yield ABSENT, ""
+        elif (status := side.judge().statuses[row][index]) is not None:
+            yield status.value, ""
+        else:
+            yield None, side.why_unknown(row, index) or "its values are not stored"
