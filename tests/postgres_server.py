@@ -56,7 +56,7 @@ def postgres() -> Iterator[Postgres]:
     secret.chmod(0o644)
     port = free_port()
     options = {"listen_addresses": "127.0.0.1", "unix_socket_directories": "", "fsync": "off"}
-    # Neither the zone of the session of Spark nor that of its JVM.
+    # Neither the time zone of the Spark session nor the one of its JVM.
     options["timezone"] = "America/New_York"
     flags = [word for name, value in options.items() for word in ("-c", f"{name}={value}")]
     make = ["initdb", "-D", str(data), "-U", "postgres", "-A", "scram-sha-256", "--no-sync"]

@@ -10,7 +10,7 @@ _JUDGED: list[bool] = [False]
 
 
 def judge_times(wanted: bool) -> None:
-    """Says for this run whether what takes too long is an error."""
+    """Sets for this run whether time limits apply."""
     _JUDGED[0] = wanted
 
 
@@ -20,7 +20,7 @@ def is_in_time(took_s: float, limit_s: float) -> bool:
 
 @contextmanager
 def at_most(limit_s: float) -> Iterator[None]:
-    """What happens inside takes less than these seconds on the clock; mark the test `timing`."""
+    """Fails if the block takes longer than these seconds on the clock; mark the test `timing`."""
     began = time.monotonic()
     yield
     took_s = time.monotonic() - began

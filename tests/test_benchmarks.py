@@ -169,7 +169,7 @@ def test_a_simple_check_fails_where_it_should(
 
 
 def sweep_line(name: str, *seconds: float, error: str = "", spark: str = "4.2.0") -> dict[str, Any]:
-    """What an engine has done of a sweep of two steps."""
+    """The results of an engine so far, for a sweep of two steps."""
     steps = [
         {"step": step, "spark": spark, "runs": [{"wall_s": took}]}
         for step, took in zip(("1", "8"), seconds, strict=False)

@@ -358,7 +358,7 @@ HARMLESS = {
     "StoredDatabase(storage_options)": "the credentials of the storage, which refuses wrong ones",
     "StoredDatabase.query(sql)": "a SELECT, which the engine refuses",
 }
-"""What an empty text does there."""
+"""The effect of an empty text there."""
 
 VALUES = {"Contract", "Result", "Results", "DatedResults", "Verdict", "GateReport", "GateRequest"}
 VALUES |= {"DatasetRef", "Table", "ContractViolation", "Tunable", "Database", "Check", "Profile"}
@@ -374,7 +374,7 @@ INNER = {
     "typed",
     "of_columns",
 }
-"""What the package calls, and what reads values that are there."""
+"""Methods that the package calls itself, or that read values which are there."""
 
 
 def public_texts() -> Iterator[str]:

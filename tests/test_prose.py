@@ -161,7 +161,7 @@ def test_comments_and_docstrings_are_read_as_paragraphs() -> None:
 
 
 def offences(text: str, *, for_users: bool = True) -> Iterator[str]:
-    """What is wrong with a text, and what to write."""
+    """The excluded words in a text, each with its replacement."""
     prose = " ".join(text.split())
     for allowed in ALLOWED:
         prose = prose.replace(allowed, "")
