@@ -253,13 +253,7 @@ def _in_bins(
         raise NoCounterpartError("its bins are not the ascending ends of its weights")
     if (ends and not (starts and stops)) or (tails and not (starts or stops)):
         raise NoCounterpartError("there are weights beyond infinite bins")
-    edges = [value_text(finite(edge)) for edge in bins if math.isfinite(edge)]
-    inside = [f"{column} >= {one} and {column} < {other}" for one, other in pairwise(edges)]
-    last_inside = inside.pop()
-    if stops:
-        last_inside = last_inside.replace(" < ", " <= ")
-    above = f"{column} {'>' if stops else '>='} {edges[-1]}"
-    ranges = (f"{column} < {edges[0]}", *inside, last_inside, above)
+    ranges = _ranges_of(column, bins)
     below, beyond = ends or _split_tails(tails, starts=starts, stops=stops)
     kept = [*weights]
     if starts:
@@ -267,6 +261,20 @@ def _in_bins(
     if stops:
         kept.append(beyond)
     return {f"num_rows(where {part})": weight for part, weight in zip(ranges, kept, strict=True)}
+
+
+def _ranges_of(column: str, bins: Sequence[float]) -> list[str]:
+    """The values below the first finite end of the bins, between two ends, and above the last, as
+    predicates."""
+    edges = [value_text(finite(edge)) for edge in bins if math.isfinite(edge)]
+    ranges = [f"{column} >= {one} and {column} < {other}" for one, other in pairwise(edges)]
+    last = ranges.pop()
+    if math.isfinite(bins[-1]):
+        last = last.replace(" < ", " <= ")
+        above = f"{column} > {edges[-1]}"
+    else:
+        above = f"{column} >= {edges[-1]}"
+    return [f"{column} < {edges[0]}", *ranges, last, above]
 
 
 def _split_tails(tails: float, *, starts: bool, stops: bool) -> tuple[float, float]:
