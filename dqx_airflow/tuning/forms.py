@@ -104,8 +104,10 @@ def _tuned(
     fewest_days: int,
     gate: str | None,
 ) -> Tuned | None:
-    backtest, assertion = past.backtest, past.backtest.assertions[row]
-    about, known = (assertion.name, "another form"), past.shared(row)
+    backtest = past.backtest
+    assertion = backtest.assertions[row]
+    about = (assertion.name, "another form")
+    known = past.shared(row)
     try:
         after = source.changed(form=form)
     except (SourceError, RequestError):
@@ -176,20 +178,31 @@ def _forms(
     limits = _limits(condition)
     if not limits or any(not isinstance(fold(limit, constants), NUMBERS) for _, limit in limits):
         return
-    measured, is_change = node.claim.expression, False
+    measured = node.claim.expression
+    is_change = False
     match measured:
         case nodes.Call(name=called, arguments=(inner,), parameters=()) if called.text in CHANGES:
-            measured, is_change = inner, True
+            measured = inner
+            is_change = True
     if not _may_follow(measured) or (is_change and [op[0] for op, _ in limits] != ["<"]):
         return
-    known = f', {HOLIDAYS} "{holidays}"' if holidays else ""
-    lowest, highest = (f"{limit}({show(measured)}{known})" for limit in USUAL_LIMITS)
-    claim = f"within {USUAL}({show(measured)}{known})"
-    if isinstance(condition, nodes.Comparison) and not is_change:
-        claim = f">= {lowest}" if condition.op[0] == ">" else f"<= {highest}"
-    before, after = claim_text(text.text, node), f"{show(measured)} {claim}"
-    needed, drops = _needed_here_alone(suite, node, limits), _weekly_profiles(suite, check, name)
-    yield ProposedForm(check, name, before, after, replaces=needed, drops=drops)
+    calendar = f', {HOLIDAYS} "{holidays}"' if holidays else ""
+    arguments = f"({show(measured)}{calendar})"
+    lowest, highest = USUAL_LIMITS
+    if not isinstance(condition, nodes.Comparison) or is_change:
+        claim = f"within {USUAL}{arguments}"
+    elif condition.op[0] == ">":
+        claim = f">= {lowest}{arguments}"
+    else:
+        claim = f"<= {highest}{arguments}"
+    yield ProposedForm(
+        check,
+        name,
+        claim_text(text.text, node),
+        f"{show(measured)} {claim}",
+        replaces=_needed_here_alone(suite, node, limits),
+        drops=_weekly_profiles(suite, check, name),
+    )
 
 
 def _limits(condition: nodes.Condition | None) -> list[tuple[str, nodes.Expression]]:

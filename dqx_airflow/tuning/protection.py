@@ -223,20 +223,23 @@ def _weakness(pair: _Pair) -> str | None:
         return f"its severity would fall to {new.severity.value}"
     if old.term != new.term:
         return "it would compare a different value, which is not provably stricter"
-    old_condition, new_condition = old.condition, new.condition
-    is_same_kind = old_condition.kind == new_condition.kind
-    if not is_same_kind or old_condition.tolerance != new_condition.tolerance:
+    return _weakness_of_condition(old, new)
+
+
+def _weakness_of_condition(old: PlannedAssertion, new: PlannedAssertion) -> str | None:
+    """The reason why the later condition may hold where the earlier did not; None if it cannot."""
+    before, after = old.condition, new.condition
+    if before.kind != after.kind or before.tolerance != after.tolerance:
         return f"its condition would become {_condition_text(new)}"
-    orders = _orders(old_condition.kind, len(old_condition.bounds))
-    for old_bound, new_bound, order in zip(
-        old_condition.bounds, new_condition.bounds, orders, strict=True
-    ):
+    orders = _orders(before.kind, len(before.bounds))
+    for old_bound, new_bound, order in zip(before.bounds, after.bounds, orders, strict=True):
         was, becomes = number_of(old_bound), number_of(new_bound)
         if old_bound == new_bound:
             continue
         if not (isinstance(was, NUMBERS) and isinstance(becomes, NUMBERS)):
             return f"the new limit of {_condition_text(new)} is not provably stricter"
-        if order == "=" or (becomes > was if order == "<" else becomes < was):
+        is_looser = becomes > was if order == "<" else becomes < was
+        if order == "=" or is_looser:
             return f"{_condition_text(new)} is weaker than {_condition_text(old)}"
     return None
 

@@ -52,7 +52,9 @@ def text_of(
     severity: str = "P1",
     profile: str = "",
 ) -> str:
-    return SUITE.format(**locals())
+    return SUITE.format(
+        claim=claim, constants=constants, annotation=annotation, severity=severity, profile=profile
+    )
 
 
 def days_of(values: list[int], labels: Mapping[int, bool]) -> list[PastDay]:
