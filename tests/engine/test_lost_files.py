@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from dqx_airflow.engine.sources.delta_files import TableStorage, loose_files
+from dqx_airflow.engine.sources.delta_checkpoints import loose_files
+from dqx_airflow.engine.sources.delta_storage import TableStorage
 from dqx_airflow.values import DatasetRef, GateReport, Outcome
 from tests.engine.lake import TODAY, YESTERDAY, Gate, verdict
 

@@ -22,7 +22,8 @@ from pyarrow.fs import S3FileSystem
 
 from dqx_airflow.engine.scan.states import State, StateStore
 from dqx_airflow.engine.sources.date_column import DateColumn
-from dqx_airflow.engine.sources.delta_files import DeltaLog, loose_files, struct_of
+from dqx_airflow.engine.sources.delta_checkpoints import loose_files
+from dqx_airflow.engine.sources.delta_files import DeltaLog, struct_of
 from dqx_airflow.errors import StoreError
 from dqx_airflow.results.runs import list_runs, read_report
 from dqx_airflow.results.store import ResultsStore

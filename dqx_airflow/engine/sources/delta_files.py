@@ -1,7 +1,4 @@
-"""The log of a Delta table: its files, and what it knows of them.
-
-Writers mark them by `tightBounds: false`, which deltalake does not expose: the log itself is read
-(Delta protocol, "Per-file Statistics").
+"""The log of a Delta table: its files, and the facts about them.
 
 deltalake reads the log, without a JVM. Actions, statistics and table features are defined in the
 Delta protocol (`PROTOCOL.md` of delta-io/delta), "Actions" and "Per-file Statistics".
@@ -10,242 +7,30 @@ Delta protocol (`PROTOCOL.md` of delta-io/delta), "Actions" and "Per-file Statis
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
 from functools import cached_property
-from itertools import repeat
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any
 from urllib.parse import unquote
 
-import pyarrow
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
-from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 from pyspark.sql.types import BinaryType, StructType, TimestampType
 
-from dqx_airflow.datasets.delta_log import LogFiles, commits_behind, log_files, table_files
+from dqx_airflow.datasets.delta_log import commits_behind, log_files
 from dqx_airflow.engine.sources.date_column import DateColumn
-from dqx_airflow.engine.sources.listing import DataFile, is_local
+from dqx_airflow.engine.sources.delta_checkpoints import loose_files, partitions_in_checkpoint
+from dqx_airflow.engine.sources.delta_storage import StoredFile, TableStorage
+from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.engine.sources.partition_values import as_bytes, has_zone, is_named
 from dqx_airflow.metrics.metric import Aggregate, Statistic
 from dqx_airflow.values.redact import redact
 from dqx_airflow.values.report import Arrival, MetricValue
-
-_THREADS = 16
-
-
-@dataclass(frozen=True, slots=True)
-class StoredFile:
-    """An existing file. `changed_ns` is the latest of its times; on this machine that includes the
-    change time of its inode, which cannot be set back."""
-
-    size: int
-    changed_ns: int
-    inode: int = 0
-
-
-@dataclass(slots=True)
-class TableStorage:
-    """The storage of a table at a path, as Spark reads it, with a cache of what was listed."""
-
-    root: str
-    _seen: dict[str, StoredFile | None] = field(default_factory=dict)
-
-    def look_at(self, uris: Collection[str]) -> Mapping[str, StoredFile | None]:
-        """The stored file at each path, or None if it does not exist.
-
-        :raises OSError: a folder cannot be listed.
-        """
-        by_folder: dict[str, list[str]] = {}
-        for uri in uris:
-            if uri not in self._seen:
-                by_folder.setdefault(uri.rpartition("/")[0], []).append(uri)
-        far = {folder: in_folder for folder, in_folder in by_folder.items() if not is_local(folder)}
-        for folder in by_folder.keys() - far.keys():
-            self._seen.update(_on_this_machine(folder, by_folder[folder]))
-        if far:
-            system = table_files(self.root)
-            with ThreadPoolExecutor(min(_THREADS, len(far))) as threads:
-                for stored in threads.map(self._far_away, repeat(system), far, far.values()):
-                    self._seen.update(stored)
-        return {uri: self._seen[uri] for uri in uris}
-
-    def _far_away(
-        self, table_system: FileSystem, folder: str, uris: Iterable[str]
-    ) -> dict[str, StoredFile | None]:
-        root = self.root.rstrip("/")
-        if folder == root or folder.startswith(f"{root}/"):
-            system = table_system
-            base = folder[len(root) :].strip("/")
-        else:  # a clone has its files elsewhere
-            system, base = FileSystem.from_uri(folder)
-        names = {uri.rpartition("/")[2]: uri for uri in uris}
-        listed = system.get_file_info(FileSelector(base, allow_not_found=True))
-        existing = {info.base_name: info for info in listed if info.type is FileType.File}
-        missing = names.keys() - existing.keys()
-        # A listing may change a name: a file that it does not show is requested individually.
-        for name in missing:
-            (info,) = system.get_file_info([f"{base}/{name}".lstrip("/")])
-            if info.type is FileType.File:
-                existing[name] = info
-        return {uri: _stored(existing.get(name)) for name, uri in names.items()}
-
-
-def _on_this_machine(folder: str, uris: Iterable[str]) -> dict[str, StoredFile | None]:
-    stored: dict[str, StoredFile | None] = dict.fromkeys(uris)
-    by_name = {uri.rpartition("/")[2]: uri for uri in stored}
-    try:
-        with os.scandir(folder or "/") as entries:
-            for entry in entries:
-                uri = by_name.get(entry.name)
-                if uri is not None and entry.is_file():
-                    stat = entry.stat()
-                    latest = max(stat.st_mtime_ns, stat.st_ctime_ns)
-                    stored[uri] = StoredFile(stat.st_size, latest, stat.st_ino)
-    except (FileNotFoundError, NotADirectoryError):
-        pass
-    return stored
-
-
-def _stored(info: FileInfo | None) -> StoredFile | None:
-    return None if info is None else StoredFile(info.size, info.mtime_ns)
-
-
-_TIGHT = "tightBounds"
-
-
-def loose_files(root: str, version: int) -> frozenset[str] | None:
-    """The files of a version with such statistics, by their paths in the log.
-
-    It is None if the log cannot be read.
-
-    :param root: the location of the table.
-    """
-    try:
-        return _loose_files(root, version)
-    except (
-        OSError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        pa.ArrowException,
-        DeltaError,
-    ):
-        return None
-
-
-def _loose_files(root: str, version: int) -> frozenset[str] | None:
-    log = log_files(root, version)
-    needed = range(log.start, version + 1)
-    if any(at not in log.commits for at in needed):
-        return None
-    loose: set[str] = set()
-    for part in log.checkpoint:
-        with log.opened(part) as file:
-            loose |= _in_checkpoint(file)
-    for text in log.texts(log.commits[at] for at in needed):
-        for path, is_loose in _in_commit(text):
-            (loose.add if is_loose else loose.discard)(path)
-    return frozenset(loose)
-
-
-def _in_commit(text: bytes) -> Iterator[tuple[str, bool]]:
-    """The files that a commit adds, each with whether its bounds are loose."""
-    for line in text.splitlines():
-        if b'"add"' in line:
-            added = json.loads(line).get("add")
-            if added is not None:
-                yield added["path"], _is_loose(added.get("stats"))
-
-
-def _is_loose(statistics: str | None) -> bool:
-    if statistics is None or _TIGHT not in statistics:
-        return False
-    return json.loads(statistics).get(_TIGHT) is not True
-
-
-def _in_checkpoint(file: Any) -> set[str]:
-    """The files with loose bounds.
-
-    :raises ValueError: the checkpoint refers to further files.
-    """
-    parquet = pq.ParquetFile(file)
-    schema = parquet.schema_arrow
-    if "sidecar" in schema.names:
-        elsewhere = parquet.read(["sidecar.path"]).column("sidecar").combine_chunks()
-        if pc.struct_field(elsewhere, "path").null_count < len(elsewhere):
-            raise ValueError("the files are listed in sidecars")
-    added = schema.field("add").type
-    fields = {added.field(number).name for number in range(added.num_fields)}
-    columns = [name for name in ("path", "stats") if name in fields]
-    parsed = "stats_parsed" in fields and _TIGHT in str(added.field("stats_parsed").type)
-    columns += [f"stats_parsed.{_TIGHT}"] if parsed else []
-    table = parquet.read([f"add.{name}" for name in columns])
-    rows: pa.Table = pa.Table.from_struct_array(table.column("add").combine_chunks())
-    paths: set[str] = set()
-    if "stats" in fields:
-        stated = rows.filter(pc.match_substring(rows.column("stats"), _TIGHT))
-        paths |= {row["path"] for row in stated.to_pylist() if _is_loose(row["stats"])}
-    if parsed:
-        tight = pc.struct_field(rows.column("stats_parsed"), _TIGHT)
-        loose: list[Any] = rows.filter(pc.equal(tight, False)).column("path").to_pylist()
-        paths.update(loose)
-    return paths
-
-
-def partitions_in_checkpoint(log: LogFiles) -> dict[str, Mapping[str, str | None]]:
-    """The values of the partitions of the files in the newest checkpoint of a log, by their decoded
-    paths.
-
-    :raises OSError: it cannot be read.
-    :raises ValueError: it is none.
-    """
-    found: dict[str, Mapping[str, str | None]] = {}
-    names = [*log.checkpoint]
-    while names:
-        name = names.pop()
-        with log.opened(name) as file:
-            added, sidecars = (_actions_of if name.endswith(".json") else _rows_of)(file)
-        names += [f"_sidecars/{sidecar['path']}" for sidecar in sidecars]
-        found |= {unquote(add["path"]): dict(add["partitionValues"] or {}) for add in added}
-    return found
-
-
-_Actions: TypeAlias = "list[dict[str, Any]]"
-
-
-def _actions_of(file: Any) -> tuple[_Actions, _Actions]:
-    """The files and the sidecars in a checkpoint in JSON."""
-    actions = [json.loads(line) for line in file.read().splitlines() if line.strip()]
-    return (
-        [action["add"] for action in actions if "add" in action],
-        [action["sidecar"] for action in actions if "sidecar" in action],
-    )
-
-
-def _rows_of(file: Any) -> tuple[_Actions, _Actions]:
-    """The files and the sidecars in a checkpoint in Parquet."""
-    parquet = pq.ParquetFile(file)
-    there = set(parquet.schema_arrow.names)
-    added = _rows_in(parquet, ["add.path", "add.partitionValues"]) if "add" in there else []
-    return added, _rows_in(parquet, ["sidecar.path"]) if "sidecar" in there else []
-
-
-def _rows_in(parquet: pq.ParquetFile, fields: Sequence[str]) -> _Actions:
-    """Some fields of the rows that have an action."""
-    rows: _Actions = parquet.read([*fields]).column(0).drop_null().to_pylist()
-    return [row for row in rows if row["path"] is not None]
-
 
 _READ_AS_PARQUET = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck"})
 """Table features that require nothing from a reader of the files."""
@@ -390,7 +175,7 @@ class DeltaLog:
     @cached_property
     def _files(self) -> list[dict[str, Any]]:
         """The files, with everything that the log records about each."""
-        actions = pyarrow.table(self.table.get_add_actions(flatten=True))
+        actions = pa.table(self.table.get_add_actions(flatten=True))
         # By position: a column called `a.b` beside a field of that path gives one name twice.
         columns = [
             _values_of(name, values)
@@ -462,15 +247,17 @@ class DeltaLog:
         None also if the files cannot be listed: Spark then reports what is wrong.
         """
         for on in dates:
-            if on not in self._lost:
-                self._lost[on] = self._lost_file(on)
-            lost = self._lost[on]
+            lost = self._lost_file(on)
             if lost is not None:
                 return lost
         return None
 
     def _lost_file(self, on: date | None) -> str | None:
-        rows = self._rows_of_date(on)
+        if on not in self._lost:
+            self._lost[on] = self._first_fault(self._rows_of_date(on))
+        return self._lost[on]
+
+    def _first_fault(self, rows: list[dict[str, Any]]) -> str | None:
         files = self._stored(rows)
         if files is None:
             return None
@@ -621,44 +408,66 @@ class DeltaLog:
         values: dict[str, MetricValue] = {}
         for aggregate in aggregates:
             if aggregate.statistic is not None:
-                is_known, value = self._answer(aggregate, rows)
-                if is_known:
-                    values[aggregate.sql] = value
+                answer = self._answer(aggregate, rows)
+                if answer is not None:
+                    values[aggregate.sql] = answer.value
         return values
 
-    def _answer(self, aggregate: Aggregate, rows: list[dict[str, Any]]) -> tuple[bool, MetricValue]:
+    def _answer(self, aggregate: Aggregate, rows: list[dict[str, Any]]) -> _Answer | None:
+        """The result of an aggregate over files with statistics; None if these do not have it.
+
+        :param rows: the entries of the files in the log.
+        """
         count = sum(row["num_records"] for row in rows)
         column = aggregate.column
         if aggregate.statistic is Statistic.ROWS:
-            return True, count
-        if column is None or column not in self.schema.names or "." in column:
-            return False, None
-        if self._loose is None or any(row["path"] in self._loose for row in rows):
-            return False, None
+            return _Answer(count)
+        if column is None or not self._has_statistics(column, rows):
+            return None
         nulls: list[Any] = [row.get(f"null_count.{column}") for row in rows]
         if None in nulls:
-            return False, None
+            return None
         if aggregate.statistic is Statistic.VALUES:
-            return True, count - sum(nulls)
+            return _Answer(count - sum(nulls))
         if self.schema[column].dataType.simpleString() not in _EXACT_EXTREMES:
-            return False, None
-        side = "min" if aggregate.statistic is Statistic.LEAST else "max"
-        extremes: list[Any] = [
-            row.get(f"{side}.{column}")
-            for row, number in zip(rows, nulls, strict=True)
-            if number < row["num_records"]  # the others have no value at all
+            return None
+        with_values = [
+            row for row, number in zip(rows, nulls, strict=True) if number < row["num_records"]
         ]
-        if None in extremes:
-            return False, None
-        if not extremes:
-            return True, None
-        value: MetricValue | date = min(extremes) if side == "min" else max(extremes)
-        return True, value.isoformat() if isinstance(value, date) else value
+        return _extreme(column, with_values, is_least=aggregate.statistic is Statistic.LEAST)
+
+    def _has_statistics(self, column: str, rows: list[dict[str, Any]]) -> bool:
+        """False for a nested column, and if the statistics of a file may not be exact."""
+        if column not in self.schema.names or "." in column:
+            return False
+        return self._loose is not None and all(row["path"] not in self._loose for row in rows)
+
+
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The result of an aggregate, which may be None: no value."""
+
+    value: MetricValue
+
+
+def _extreme(column: str, rows: list[dict[str, Any]], *, is_least: bool) -> _Answer | None:
+    """The least or the greatest value of a column; None if the log does not have it.
+
+    :param rows: the entries of the files that have values in the column.
+    """
+    side = "min" if is_least else "max"
+    extremes: list[Any] = [row.get(f"{side}.{column}") for row in rows]
+    if None in extremes:
+        return None
+    if not extremes:
+        return _Answer(None)
+    value: MetricValue | date = min(extremes) if is_least else max(extremes)
+    return _Answer(value.isoformat() if isinstance(value, date) else value)
 
 
 def _writer_in(info: Mapping[str, Any]) -> str:
-    """The operation of a commit, and who made it: users, jobs, runs and tasks that it names. What
-    else it says, such as the predicate of a deletion, may contain values of rows."""
+    """The operation of a commit, and the users, jobs, runs and tasks in it. Other entries, such as
+    the predicate of a deletion, may contain values of rows."""
     named = [
         f"{name} {value}"
         for part in (info, info.get("job"), info.get("notebook"))
@@ -670,7 +479,7 @@ def _writer_in(info: Mapping[str, Any]) -> str:
     return redact(", ".join(words))[:_LONGEST_WRITER]
 
 
-def _values_of(name: str, column: pyarrow.ChunkedArray) -> list[Any]:
+def _values_of(name: str, column: pa.ChunkedArray) -> list[Any]:
     """Recorded values. Of dates and timestamps that Python does not have, such as those after the
     year 9999, partition values are strings, and statistics are unknown."""
     try:
@@ -682,11 +491,11 @@ def _values_of(name: str, column: pyarrow.ChunkedArray) -> list[Any]:
     return values
 
 
-def _value_of(name: str, cell: pyarrow.Scalar) -> Any:
+def _value_of(name: str, cell: pa.Scalar) -> Any:
     try:
         return cell.as_py()
     except (OverflowError, ValueError):
-        return str(cell.cast(pyarrow.string())) if name.startswith("partition.") else None
+        return str(cell.cast(pa.string())) if name.startswith("partition.") else None
 
 
 def _may_have(row: dict[str, Any], column: str, value: Any) -> bool:

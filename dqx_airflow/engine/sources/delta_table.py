@@ -57,6 +57,10 @@ _NO_PARTITIONS = {"recursiveFileLookup": "true"}
 
 
 def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
+    """The Delta table at a path, in one version.
+
+    :raises DatasetError: it does not exist, or this session cannot read it.
+    """
     table = table_at(ref, path)
     with deltalake_failures(ref, path):
         version = int(table.version())

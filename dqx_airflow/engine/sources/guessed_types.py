@@ -26,11 +26,22 @@ from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, spelled_like
 from dqx_airflow.values import DatasetRef
 
-_WHOLE, _DECIMAL, _FLOAT, _ZEROS, _TEXT, _DATE, _BOOLEAN, _TIME = (1 << bit for bit in range(8))
+_WHOLE = 1
+_DECIMAL = 2
+_FLOAT = 4
+_ZEROS = 8
+_TEXT = 16
+_DATE = 32
+_BOOLEAN = 64
+_TIME = 128
+"""The kinds of values: a bit each, so that the kinds of a column are one number."""
 _NUMBER = _WHOLE | _DECIMAL | _FLOAT | _ZEROS
 _KINDS = {_NUMBER: "numbers", _DATE | _TIME: "dates", _BOOLEAN: "booleans"}
-_ALL_KINDS = 2 * _TIME - 1
-_BEYOND_INT, _BEYOND_BIGINT, _LOSES, _BEFORE = (2 * _TIME << bit for bit in range(4))
+_ALL_KINDS = 255
+_BEYOND_INT = 256
+_BEYOND_BIGINT = 512
+_LOSES = 1024
+_BEFORE = 2048
 """Bits above the bits of kinds: a whole number that an int, or a bigint, does not hold; digits that
 a double, or a timestamp, loses; and from the last one on the number of digits before the point."""
 _INTS = (("int", _BEYOND_INT), ("bigint", _BEYOND_BIGINT))
@@ -146,6 +157,10 @@ class _Seen:
         return bool(self.mask & _TIME) and not self.mask & ~(_TIME | _DATE)
 
     def type(self, ref: DatasetRef, name: str) -> tuple[T.DataType, str | None]:
+        """The type of the column, and the reason if it is a string.
+
+        :raises DatasetError: the kinds of files differ, or no type holds its numbers.
+        """
         kinds = sorted({_kind(mask) for mask in self.by_file if mask})
         if len(kinds) > 1:
             raise DatasetError(
@@ -153,10 +168,16 @@ class _Seen:
                 "in another",
                 _declare(name, "string"),
             )
+        if self.mask == _DATE:
+            return type_named("date"), None
+        if self.mask == _BOOLEAN:
+            return type_named("boolean"), None
         if self.mask & ~_NUMBER or not self.mask:
-            simple = {_DATE: "date", _BOOLEAN: "boolean"}.get(self.mask, "string")
-            is_mixed = simple == "string" and self.mask & ~_TEXT and not self.is_time
-            return type_named(simple), _MIXED if is_mixed else None
+            is_mixed = self.mask & ~_TEXT and not self.is_time
+            return T.StringType(), _MIXED if is_mixed else None
+        return self._type_of_numbers(ref, name)
+
+    def _type_of_numbers(self, ref: DatasetRef, name: str) -> tuple[T.DataType, str | None]:
         if self.mask & _ZEROS:
             return T.StringType(), "some of its numbers begin with zeros"
         if self.mask & _FLOAT and not self.is_lost:
@@ -174,7 +195,11 @@ _NOTHING_SEEN = _Seen(0, (), 0)
 
 
 def _kind(mask: int) -> str:
-    return next((kind for bits, kind in _KINDS.items() if not mask & ~bits), "strings")
+    """The name of the kinds in a mask."""
+    for bits, kind in _KINDS.items():
+        if not mask & ~bits:
+            return kind
+    return "strings"
 
 
 def _declare(name: str, kind: str) -> str:
@@ -240,7 +265,7 @@ _KIND = (
 )
 """The kind of a `value`, from its `trimmed` form and the `rest` of it without digits."""
 _IS_LOST = (
-    f"(kind < {_TEXT} AND kind > 0 AND (length(trimmed) > 15 OR kind = {_FLOAT})"
+    f"(kind & {_NUMBER} <> 0 AND (length(trimmed) > 15 OR kind = {_FLOAT})"
     f" AND trimmed RLIKE '{_LOST}' OR kind = {_TIME} AND trimmed RLIKE '{_NANOSECONDS}')"
 )
 _HAS_DIGITS = f"kind IN ({_WHOLE}, {_DECIMAL})"

@@ -47,7 +47,7 @@ _YEARS = {
     ),
 }
 """The first and the last value whose string all readers take for the same."""
-_WHY: Mapping[str, str] = {
+_REASONS: Mapping[str, str] = {
     "empty": "an empty string: in a partition that is NULL",
     "null": f"the string '{NO_VALUE}': in a partition that is NULL",
     "long": "a string that is too long for the name of a folder",
@@ -62,9 +62,6 @@ _TIME = re.compile(
 )
 _ZONE = re.compile(r"(Z|[+-]\d\d:?\d\d)$")
 _ESCAPED_BYTES = re.compile(rb"(?:\\u00[0-9A-Fa-f]{2})+")
-
-
-# What is read
 
 
 def literal(value: Any, kind: DataType) -> Column:
@@ -135,9 +132,6 @@ def moment_in_utc(name: str) -> str:
     return f"CAST(CASE WHEN {has_own} THEN {column} ELSE {bare} END AS TIMESTAMP)"
 
 
-# What is written
-
-
 @dataclass
 class UnheldValueError(Exception):
     """Rows have a value that no partition holds.
@@ -153,12 +147,12 @@ class UnheldValueError(Exception):
 
     @property
     def reason(self) -> str:
-        return _WHY[self.why]
+        return _REASONS[self.why]
 
 
 def refusal(name: str, kind: str) -> str | None:
-    """Spark SQL for why no partition holds the value of a column, as a code: NULL if one does. None
-    if all values of the type can be held."""
+    """Spark SQL for the code of the reason why no partition holds the value of a column: NULL if
+    one does. None if all values of the type can be held."""
     cases = " ".join(
         f"WHEN {condition} THEN '{code}'" for code, condition in _refused(name, kind).items()
     )
@@ -183,8 +177,8 @@ def _refused(name: str, kind: str) -> dict[str, str]:
 
 
 def folder_text(name: str, kind: str) -> str:
-    """Spark SQL for what a folder is named by for the value of a column: ASCII, and the same in
-    every session."""
+    """Spark SQL for the text in the name of a folder for the value of a column: ASCII, and the same
+    in every session."""
     column = quote_name(name)
     text = f"CAST({column} AS STRING)"
     if kind == "timestamp":
@@ -205,7 +199,7 @@ def folder_text(name: str, kind: str) -> str:
 
 
 def value_in_folder(name: str, kind: str) -> str:
-    """Spark SQL for the value of a column that has the name of its folder."""
+    """Spark SQL for the value of a column, from the text in the name of its folder."""
     column = quote_name(name)
     if not _is_text(kind):
         return f"try_cast({column} AS {kind})"
@@ -222,7 +216,7 @@ def logged_values(path: str, kinds: Mapping[str, str]) -> dict[str, str | None]:
 
     :param path: with the folders of its partition before the name of the file.
     :param kinds: the types of the partition columns, in the order of the folders.
-    :raises UnheldValueError: one of them cannot be held.
+    :raises UnheldValueError: a value cannot be held.
     :raises OSError: the file system has changed the name of a folder.
     """
     values: dict[str, str | None] = {}
