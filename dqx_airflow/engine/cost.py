@@ -4,8 +4,9 @@ and the footers of Parquet files. No rows are read, and no JVM is started."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from datetime import date
 from functools import cache
 from itertools import chain
 
@@ -95,30 +96,67 @@ def costs_of(plan: Plan, refs: Iterable[DatasetRef]) -> tuple[int, tuple[Asserti
 
     :raises DatasetError: a Delta table does not exist, or its log is broken.
     """
-    sized = {ref.name: UnopenedDataset(ref) for ref in refs if ref.path}
+    reader = _Reader.of(plan, {ref.name: UnopenedDataset(ref) for ref in refs if ref.path})
+    needed = [(*planned.requests, *planned.history) for planned in plan.assertions]
+    total = reader.reading(plan.requests).size
+    costs = []
+    for number, planned in enumerate(plan.assertions):
+        own = set(needed[number])
+        others = chain(*needed[:number], *needed[number + 1 :])
+        alone = reader.reading(own)
+        costs.append(
+            AssertionCost(
+                planned.check,
+                planned.name,
+                bytes_read=alone.size,
+                bytes_more=total - reader.reading(dict.fromkeys(others)).size,
+                passes=alone.passes,
+                columns=alone.columns,
+                by_log=len(own & reader.in_log),
+                by_states=len(own & reader.stored - reader.in_log),
+            )
+        )
+    return total, tuple(costs)
 
-    def is_in_log(request: MetricRequest) -> bool:
-        dataset = sized.get(request.dataset)
-        if dataset is None or request.definition.scan is not Scan.FLAT:
-            return False
-        parts = aggregates_of(request)
-        answered = dataset.answers_of_log(parts, request.date)
-        return bool(parts) and all(part.sql in answered for part in parts)
 
-    in_log = frozenset(filter(is_in_log, plan.requests))
-    stored = {request for request in plan.requests if request.date and request.date < plan.date}
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """The reading for some requests together: the number of bytes and of passes, and the
+    columns."""
 
-    def reading(requests: Iterable[MetricRequest]) -> tuple[int, int, tuple[str, ...]]:
-        """The number of bytes, the number of passes and the columns that some requests need
-        together."""
-        left = [request for request in requests if request not in in_log | stored]
+    size: int
+    passes: int
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Estimates the reading for requests of a plan.
+
+    :param in_log: the requests that the logs of tables answer.
+    :param stored: the requests that the states of earlier runs answer.
+    """
+
+    date: date
+    datasets: Mapping[str, UnopenedDataset]
+    in_log: frozenset[MetricRequest]
+    stored: frozenset[MetricRequest]
+
+    @classmethod
+    def of(cls, plan: Plan, datasets: Mapping[str, UnopenedDataset]) -> _Reader:
+        in_log = [one for one in plan.requests if _is_in_log(one, datasets.get(one.dataset))]
+        stored = [one for one in plan.requests if one.date and one.date < plan.date]
+        return cls(plan.date, datasets, frozenset(in_log), frozenset(stored))
+
+    def reading(self, requests: Iterable[MetricRequest]) -> _Reading:
+        left = [one for one in requests if one not in self.in_log and one not in self.stored]
         size = 0.0
         passes = 0
         columns: set[str] = set()
         for name in {request.dataset for request in left}:
-            dataset = sized.get(name)
+            dataset = self.datasets.get(name)
             known = dataset or UnknownDataset(DatasetRef(name))
-            for scan_pass in reads_of(left, known, plan.date).passes:
+            for scan_pass in reads_of(left, known, self.date).passes:
                 if scan_pass.is_late:
                     continue
                 passes += 1
@@ -127,18 +165,12 @@ def costs_of(plan: Plan, refs: Iterable[DatasetRef]) -> tuple[int, tuple[Asserti
                     columns.add("all")
                 if dataset is not None:
                     size += _bytes_of(scan_pass, dataset)
-        return round(size), passes, tuple(sorted(columns))
+        return _Reading(round(size), passes, tuple(sorted(columns)))
 
-    needed = [(*planned.requests, *planned.history) for planned in plan.assertions]
-    total = reading(plan.requests)[0]
-    costs = []
-    for number, planned in enumerate(plan.assertions):
-        own = {*needed[number]}
-        others = chain(*needed[:number], *needed[number + 1 :])
-        size, passes, columns = reading(own)
-        more = total - reading(dict.fromkeys(others))[0]
-        answered = len(own & in_log), len(own & stored - in_log)
-        costs.append(
-            AssertionCost(planned.check, planned.name, size, more, passes, columns, *answered)
-        )
-    return total, tuple(costs)
+
+def _is_in_log(request: MetricRequest, dataset: UnopenedDataset | None) -> bool:
+    if dataset is None or request.definition.scan is not Scan.FLAT:
+        return False
+    parts = aggregates_of(request)
+    answered = dataset.answers_of_log(parts, request.date)
+    return bool(parts) and all(part.sql in answered for part in parts)

@@ -31,7 +31,7 @@ from deltalake import CommitProperties, DeltaTable, Schema, Transaction
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import AddAction, RemoveAction, create_table_with_add_actions
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
@@ -221,41 +221,17 @@ def promote_by_spark(target: PromotionTarget) -> Promotion:
     :raises PromotionError: the promotion fails now, but may succeed later.
 
     """
-    place = target.named
-    region = target.replaced.region
     is_there = target.is_there()
     version = target.spark_version() if is_there else -1
-    writer = target.replaced.frame().write.format("delta")
-    # A new table of a catalog records no metadata of its commit in the mode "error".
-    writer = writer.mode("overwrite" if is_there or is_table(target.location) else "error")
-    numbers: Mapping[str, int] = {}
-    if is_there:
-        target.check_columns(target.spark.table(place).schema)
-        numbers = target.check_slice(None)
-        if numbers.get(f"dqx:promote:{region.name}", -1) > target.order:
-            raise target.late()
-    if target.replaced.of_slice and (
-        outside := target.replaced.frame().where(f"NOT ({target.replaced.of_slice})").count()
-    ):
-        raise target.outside(str(outside))
-    if target.left_out and (objection := target.objection_to(target.replaced.frame().count())):
-        raise target.failed(objection)
+    numbers = _require_columns_and_order(target) if is_there else {}
+    _require_rows(target)
     target.check_partitions()
-    if is_there and target.replaced.condition is not None:
-        writer = writer.option("replaceWhere", target.replaced.condition)
-    if not is_there:
-        writer = writer.partitionBy(*target.partition_columns)
-    # Spark skips a write whose number is not greater than the last number.
-    facts = {**target.facts, NOTES: target.by.notes(target.slice, region, target.order, numbers)}
-    writer = writer.options(
-        txnAppId=claim(target.by.gate, region),
-        txnVersion=target.order,
-        userMetadata=json.dumps(facts),
-    )
-    if (change := target.dataset.change) is not None:
+    writer = _writer(target, numbers, is_there=is_there)
+    change = target.dataset.change
+    if change is not None:
         raise target.failed(change)
     if is_table(target.location):
-        writer.saveAsTable(place)
+        writer.saveAsTable(target.named)
     else:
         writer.save(target.location)
     commits = [commit for commit in target.commits_of_spark() if commit[RUN_ID] == target.run_id]
@@ -264,6 +240,58 @@ def promote_by_spark(target: PromotionTarget) -> Promotion:
     target.check_since(version, commits[0]["version"])
     rows = (commits[0]["metrics"] or {}).get("numOutputRows")
     return Promotion(target.location, int(commits[0]["version"]), int(rows or 0))
+
+
+def _require_columns_and_order(target: PromotionTarget) -> Mapping[str, int]:
+    """The numbers of earlier promotions to the target, by transaction.
+
+    :raises PromotionError: the target has other columns, or a later run has already promoted.
+    """
+    target.check_columns(target.spark.table(target.named).schema)
+    numbers = target.check_slice(None)
+    if numbers.get(f"dqx:promote:{target.replaced.region.name}", -1) > target.order:
+        raise target.late()
+    return numbers
+
+
+def _require_rows(target: PromotionTarget) -> None:
+    """Rejects rows outside the slice, and rows that were validated and have changed since.
+
+    :raises PromotionError: there are some.
+    """
+    of_slice = target.replaced.of_slice
+    if of_slice:
+        outside = target.replaced.frame().where(f"NOT ({of_slice})").count()
+        if outside:
+            raise target.outside(str(outside))
+    if target.left_out:
+        objection = target.objection_to(target.replaced.frame().count())
+        if objection:
+            raise target.failed(objection)
+
+
+def _writer(
+    target: PromotionTarget, numbers: Mapping[str, int], *, is_there: bool
+) -> DataFrameWriter:
+    """Spark's writer of the rows, which replaces them in a target that is there.
+
+    :param numbers: the numbers of earlier promotions.
+    """
+    region = target.replaced.region
+    writer = target.replaced.frame().write.format("delta")
+    # A new table of a catalog records no metadata of its commit in the mode "error".
+    writer = writer.mode("overwrite" if is_there or is_table(target.location) else "error")
+    if is_there and target.replaced.condition is not None:
+        writer = writer.option("replaceWhere", target.replaced.condition)
+    if not is_there:
+        writer = writer.partitionBy(*target.partition_columns)
+    # Spark skips a write whose number is not greater than the last number.
+    facts = {**target.facts, NOTES: target.by.notes(target.slice, region, target.order, numbers)}
+    return writer.options(
+        txnAppId=claim(target.by.gate, region),
+        txnVersion=target.order,
+        userMetadata=json.dumps(facts),
+    )
 
 
 def promote_by_files(target: PromotionTarget) -> Promotion:

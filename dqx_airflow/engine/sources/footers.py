@@ -396,32 +396,49 @@ def _drift(
     *,
     merged: bool,
 ) -> SchemaDrift:
-    """:param columns_by_file: the columns of all files that could be read, by path."""
+    """How the columns in files differ from the columns of a dataset.
+
+    :param columns_by_file: the columns of all files that could be read, by path.
+    """
     read_paths = (file.path for file in files if file.path in columns_by_file)
     columns_by_file = {path: columns_by_file[path] for path in read_paths}
     folders = {key_of(name) for name in partition_names(files)}
     read = {key_of(name): name for name in dataset.struct.names if key_of(name) not in folders}
     missing: dict[str, str] = {}
-    new: dict[str, DatasetField] = {}
     for key, name in read.items():
         without = [path for path, columns in columns_by_file.items() if key not in columns]
         if without and (not merged or len(without) == len(files)):
             missing[name] = without[0]
+    new: dict[str, DatasetField] = {}
     # With a declared schema, additional columns in a file are expected.
-    is_declared = dataset.ref.schema is not None
-    for columns in columns_by_file.values() if not is_declared else ():
-        new |= {key: field for key, field in columns.items() if key not in {*read, *folders, *new}}
-    reshaped: dict[str, tuple[str, str]] = {}
-    if not merged:
-        for path, columns in columns_by_file.items():
-            for key in columns.keys() & read.keys():
-                name = read[key]
-                file_type = columns[key].type
-                if _is_reshaped(
-                    dataset.schema.types[name], file_type, more_is_expected=is_declared
-                ):
-                    reshaped.setdefault(name, (path, file_type))
+    if dataset.ref.schema is None:
+        for columns in columns_by_file.values():
+            for key, field in columns.items():
+                if key not in read and key not in folders:
+                    new.setdefault(key, field)
+    reshaped = {} if merged else _reshaped(dataset, columns_by_file, read)
     return SchemaDrift(missing, tuple(new[key] for key in sorted(new)), reshaped, key_of)
+
+
+def _reshaped(
+    dataset: OpenDataset,
+    columns_by_file: Mapping[str, Mapping[str, DatasetField]],
+    read: Mapping[str, str],
+) -> dict[str, tuple[str, str]]:
+    """The columns that lack nested fields in a file: its path, and their type there.
+
+    :param read: the names of the columns that are read, by key.
+    """
+    is_declared = dataset.ref.schema is not None
+    types = dataset.schema.types
+    reshaped: dict[str, tuple[str, str]] = {}
+    for path, columns in columns_by_file.items():
+        for key in columns.keys() & read.keys():
+            name = read[key]
+            file_type = columns[key].type
+            if _is_reshaped(types[name], file_type, more_is_expected=is_declared):
+                reshaped.setdefault(name, (path, file_type))
+    return reshaped
 
 
 def _is_reshaped(read: str, file_type: str, *, more_is_expected: bool) -> bool:

@@ -7,6 +7,7 @@ itself: if it still has the snapshot later, that is the one that was read.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.errors import PySparkException
@@ -27,6 +28,19 @@ _OF_CHANGES = ("start-snapshot-id", "end-snapshot-id", "start-timestamp", "end-t
 _BRANCH_OF_SESSION = "spark.wap.branch"
 
 
+@dataclass(frozen=True, slots=True)
+class _Selection:
+    """The rows of a table that a dataset selects: by the id of a snapshot, by a branch or a tag, or
+    the current ones.
+
+    :param table: the name of the table, or its path.
+    """
+
+    table: str
+    snapshot: str | None
+    named: str | None
+
+
 def snapshot_read(
     spark: SparkSession, ref: DatasetRef, place: str
 ) -> tuple[int | None, str | None]:
@@ -35,36 +49,46 @@ def snapshot_read(
 
     :param place: the name of the table, or its path.
     """
-    table = place
-    named = option_of(ref, "branch") or option_of(ref, "tag")
-    number = None
-    if ref.table is not None and (parts := _IN_A_NAME.fullmatch(place)) is not None:
-        table = parts["table"]
-        if parts["kind"] == "at_timestamp":
-            return None, None
-        if parts["kind"] == "snapshot_id":
-            number = parts["ref"]
-        else:
-            named = parts["ref"]
-    if any(option_of(ref, name) is not None for name in (*_OF_TIMES, *_OF_CHANGES)):
+    selection = _selection(ref, place)
+    if selection is None:
         return None, None
-    number = number or option_of(ref, "snapshot-id")
-    as_of = option_of(ref, "versionAsOf")
-    if as_of is not None and as_of.isdecimal():
-        number = as_of
-    elif as_of is not None:
-        named = as_of
-    if number is not None:
-        return (int(number), None) if number.isdecimal() else (None, None)
-    if named is None and spark.conf.get(_BRANCH_OF_SESSION, ""):
-        return None, None  # which tables it is about, their properties say
-    named = named or MAIN
+    if selection.snapshot is not None:
+        return (int(selection.snapshot) if selection.snapshot.isdecimal() else None), None
+    if selection.named is None and spark.conf.get(_BRANCH_OF_SESSION, ""):
+        return None, None  # the properties of a table decide whether it applies
+    named = selection.named or MAIN
     try:
         with spark_failures():
-            found = _refs(spark, ref, table).where(F.col("name") == named).collect()
+            refs = _refs(spark, ref, selection.table)
+            found = refs.where(F.col("name") == named).collect()
     except PySparkException:
         return None, None
     return (int(found[0]["snapshot_id"]), named) if found else (None, None)
+
+
+def _selection(ref: DatasetRef, place: str) -> _Selection | None:
+    """The rows that a dataset selects; None if it selects them by time, or changes of rows."""
+    if any(option_of(ref, name) is not None for name in (*_OF_TIMES, *_OF_CHANGES)):
+        return None
+    table = place
+    snapshot = option_of(ref, "snapshot-id")
+    named = option_of(ref, "branch") or option_of(ref, "tag")
+    in_name = None if ref.table is None else _IN_A_NAME.fullmatch(place)
+    if in_name is not None:
+        table = in_name["table"]
+        match in_name["kind"]:
+            case "at_timestamp":
+                return None
+            case "snapshot_id":
+                snapshot = in_name["ref"]
+            case _:
+                named = in_name["ref"]
+    version = option_of(ref, "versionAsOf")
+    if version is not None and version.isdecimal():
+        snapshot = version
+    elif version is not None:
+        named = version
+    return _Selection(table, snapshot, named)
 
 
 def _refs(spark: SparkSession, ref: DatasetRef, place: str) -> DataFrame:

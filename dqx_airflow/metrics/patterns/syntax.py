@@ -128,15 +128,16 @@ def lengths(node: Node) -> tuple[int, int | None]:
             return 1, 1
         case End():
             return 1, 0
-        case Concatenation(items=parts) | Choice(branches=parts):
-            each = [lengths(part) for part in parts]
-            fewest = [low for low, _ in each]
+        case Concatenation(items=items):
+            each = [lengths(item) for item in items]
             most = [high for _, high in each if high is not None]
-            is_choice = isinstance(node, Choice)
-            longest = max(most, default=0) if is_choice else sum(most)
-            return min(fewest) if is_choice else sum(fewest), (
-                longest if len(most) == len(each) else None
-            )
+            fewest = sum(low for low, _ in each)
+            return fewest, sum(most) if len(most) == len(each) else None
+        case Choice(branches=branches):
+            each = [lengths(branch) for branch in branches]
+            most = [high for _, high in each if high is not None]
+            fewest = min(low for low, _ in each)
+            return fewest, max(most, default=0) if len(most) == len(each) else None
         case Repeat(body=body, low=low, high=high):
             least, length = lengths(body)
             is_endless = length is None or (high is None and length > 0)
