@@ -333,40 +333,41 @@ def objection_to_sizes(tokens: Sequence[Token]) -> str | None:
 
 
 def _objection_to_size(name: str, arguments: Sequence[Sequence[Token]]) -> str | None:
-    if name in _SIZED:
-        size = _number(arguments, _SIZED[name])
-        if size is None or size > MOST_VALUES:
-            return f"the size of {name}() must be a number up to {MOST_VALUES:,}, to fit in memory"
-    elif name == "sequence":
+    """The reason why the result of a call may not fit in memory; None if it does."""
+    if name in _BUILDERS:
+        return _objection_to_builder(name, arguments)
+    if name in _FINEST:
+        at, least = _FINEST[name]
+        share = _number(arguments, at) if at < len(arguments) else 1
+        if share is None or share < least:
+            return f"the accuracy of {name}() must be a number from {least:g}"
+    if name in _FOLDS and len(arguments) > 1 and not _is_scalar(arguments[1]):
+        return (
+            f"{name}() must begin with a number, a date or a boolean: "
+            "a string or an array could double with each item"
+        )
+    if name in _FORMATS and not _is_short_format(arguments):
+        return f"the format of {name}() must be one literal, with widths up to {MOST_VALUES:,}"
+    return None
+
+
+def _objection_to_builder(name: str, arguments: Sequence[Sequence[Token]]) -> str | None:
+    """The reason why a call may build too large a string or array; None if it does not."""
+    if name == "sequence":
         if not _is_short_sequence(arguments):
             return (
                 f"sequence() needs numbers that are at most {MOST_VALUES:,} apart, or dates with a "
                 "step such as INTERVAL 1 DAY, to fit in memory"
             )
-    elif name in _FINEST:
-        at, least = _FINEST[name]
-        share = _number(arguments, at) if at < len(arguments) else 1
-        if share is None or share < least:
-            return f"the accuracy of {name}() must be a number from {least:g}"
-        return None
-    elif name in _FOLDS:
-        if len(arguments) > 1 and not _is_scalar(arguments[1]):
-            return (
-                f"{name}() must begin with a number, a date or a boolean: "
-                "a string or an array could double with each item"
-            )
-        return None
-    elif name in _FORMATS:
-        return (
-            None
-            if _is_short_format(arguments)
-            else f"the format of {name}() must be one literal, with widths up to {MOST_VALUES:,}"
-        )
     else:
-        return None
-    calls = (a.name for part in arguments for a, b in pairwise(part) if b.text == "(")
-    inner = next((builder for builder in calls if builder in _BUILDERS), None)
-    return f"{inner}() within {name}(): the sizes would multiply" if inner else None
+        size = _number(arguments, _SIZED[name])
+        if size is None or size > MOST_VALUES:
+            return f"the size of {name}() must be a number up to {MOST_VALUES:,}, to fit in memory"
+    for part in arguments:
+        for token, following in pairwise(part):
+            if following.text == "(" and token.name in _BUILDERS:
+                return f"{token.name}() within {name}(): the sizes would multiply"
+    return None
 
 
 _BUILDERS = frozenset({*_SIZED, "sequence"})

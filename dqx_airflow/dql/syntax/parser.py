@@ -165,7 +165,8 @@ class _FileParser:
 
     def tree(self) -> Tree[Token] | None:
         """The tree of what could be parsed; None if nothing could."""
-        while True:
+        ended: _Ended | None = None
+        while ended is None:
             try:
                 if not self._feed_all():
                     return None
@@ -173,35 +174,41 @@ class _FileParser:
                 whole: Tree[Token] = self._parser.feed_eof(self._end())
                 return whole
             except UnexpectedInput as error:
-                expected = expected_terminals(self._parser)
-                position = error.pos_in_stream or 0
-                is_outside = "$END" in expected or is_outside_suite(self._parser)
-                # If an earlier error has spoiled the count of braces, that one is enough.
-                if not (is_outside and self.diagnostics and self._text.startswith("}", position)):
-                    self.diagnostics.append(syntax_error(error, expected, self.source))
-                token = error.token if isinstance(error, UnexpectedToken) else None
-                if token is not None and self._mends_keyword(token, expected):
-                    continue
-                self.is_whole = False
-                if is_outside and self._skip(position, OUTERMOST):
-                    continue
-                if is_outside:
-                    return end_outside(self._parser)
-                end = token if token is not None and token.type == "$END" else None
-                if "RBRACE" in expected and (
-                    end is not None or is_line_start(position, self._text)
-                ):
-                    self._started = None  # the previous statement is complete
-                if end is not None:
-                    self._mark_broken()
-                    return close_file(self._parser, end)
+                ended = self._recover(error)
             except _TooDeepError as error:
                 self.is_whole = False
-                position = error.token.start_pos or 0
                 self.diagnostics.append(too_deep(error.token, self.source.name))
-            self._mark_broken()
-            if not self._skip(position):
+                ended = self._leave_statement(error.token.start_pos or 0)
+        return ended.tree
+
+    def _recover(self, error: UnexpectedInput) -> _Ended | None:
+        """Reports an error, and continues after it; returns how parsing ended if it cannot."""
+        expected = expected_terminals(self._parser)
+        position = error.pos_in_stream or 0
+        is_outside = "$END" in expected or is_outside_suite(self._parser)
+        # If an earlier error has spoiled the count of braces, that one is enough.
+        if not (is_outside and self.diagnostics and self._text.startswith("}", position)):
+            self.diagnostics.append(syntax_error(error, expected, self.source))
+        token = error.token if isinstance(error, UnexpectedToken) else None
+        if token is not None and self._mends_keyword(token, expected):
+            return None
+        self.is_whole = False
+        if is_outside:
+            if self._skip(position, OUTERMOST):
                 return None
+            return _Ended(end_outside(self._parser))
+        is_end = token is not None and token.type == "$END"
+        if "RBRACE" in expected and (is_end or is_line_start(position, self._text)):
+            self._started = None  # the previous statement is complete
+        if token is not None and is_end:
+            self._mark_broken()
+            return _Ended(close_file(self._parser, token))
+        return self._leave_statement(position)
+
+    def _leave_statement(self, position: int) -> _Ended | None:
+        """Continues at the statement after a broken one; parsing ends if there is none."""
+        self._mark_broken()
+        return None if self._skip(position) else _Ended(None)
 
     def _feed_all(self) -> bool:
         """Passes the rest of the tokens to the parser; False if there are too many."""
@@ -288,6 +295,13 @@ def _whole_word(token: Token, rest: str) -> Token:
     longer = Token.new_borrow_pos("IDENT", f"{token}{rest}", token)
     longer.end_column = (token.end_column or 1) + len(rest)
     return longer
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    """The end of parsing before the end of the text, with the tree up to there."""
+
+    tree: Tree[Token] | None
 
 
 class _TooDeepError(Exception):
