@@ -459,6 +459,7 @@ class ContractValidator:
 def _database(
     frames: Mapping[str, Any], model: Model, dates: Mapping[str, str]
 ) -> Iterator[Database]:
+    """A database of DataFrames: in memory, or temporary views of Spark, dropped at the end."""
     first = frames[model.name]
     if not is_spark_frame(first):
         yield MemoryDatabase(frames, date_columns=dates)
@@ -481,6 +482,7 @@ def _database(
 
 
 def _validation(results: Results, contract: Contract, model: Model) -> Validation:
+    """The validation of a model from the verdicts on its contract."""
     rules = contract.rules_of(results)
     validation = Validation(
         valid=results.outcome not in (Outcome.BLOCKED, Outcome.BROKEN),

@@ -177,9 +177,10 @@ def _comparison_fields(comparison: BacktestComparison) -> dict[str, Any]:
 
 
 def _print_comparison(comparison: BacktestComparison, file: Any = None) -> None:
+    """Prints the days that a change turns, and the counts before and after."""
     console = console_for(file)
     is_same = comparison.values_before == comparison.values_after and not comparison.changed
-    columns = ("passed", "failed", "skipped", "error", "unknown")
+    columns = (*(status.value for status in Status), "unknown")
     head = ("assertion", *columns, *(() if is_same else ("changes side on",)))
     rows = []
     for assertion in comparison.assertions:

@@ -86,8 +86,9 @@ def coverage(
 
 
 def _row(table: TableCoverage) -> tuple[str, ...]:
-    readers = f"{table.readers} job{'s' * (table.readers != 1)}"
-    readers += ", no gate" * bool(table.readers and not table.checked_by)
+    readers = "1 job" if table.readers == 1 else f"{table.readers} jobs"
+    if table.readers and not table.checked_by:
+        readers += ", no gate"
     unseen = (f"{name} (read)" if name in table.unseen_but_read else name for name in table.unseen)
     return (
         table.location,

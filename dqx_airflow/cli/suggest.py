@@ -87,6 +87,7 @@ def _refs(texts: list[str]) -> list[DatasetRef]:
 
 
 def _seen(ref: DatasetRef, days: int, address: str | None) -> Seen:
+    """The profile of a dataset on its last days, from which a suite is drafted."""
     from dqx_airflow.tuning.table_profile import observer, read_files
 
     settings = command.settings_here()

@@ -51,12 +51,17 @@ def first_findings(diagnostics: Iterable[Diagnostic]) -> tuple[list[Diagnostic],
     ranked = sorted(range(len(listed)), key=lambda index: listed[index].level is Level.WARNING)
     kept = sorted(ranked[:MOST_SHOWN])
     left_out = [listed[index].level for index in ranked[MOST_SHOWN:]]
-    counts = [(left_out.count(level), level.value) for level in Level]
-    hidden = [f"{count:,} more {name}{'s' * (count > 1)}" for count, name in counts if count]
+    hidden = []
+    for level in Level:
+        count = left_out.count(level)
+        if count:
+            hidden.append(f"{count:,} more {level.value}{'s' if count > 1 else ''}")
     return [listed[index] for index in kept], f"... and {' and '.join(hidden)}"
 
 
 def _draw_one(diagnostic: Diagnostic, sources: Mapping[str, Sequence[str]], colour: bool) -> str:
+    """A diagnostic with the lines of its spans, its notes and its help."""
+
     def paint(text: str, *codes: str) -> str:
         text = printable(text)
         return f"{''.join(codes)}{text}{_RESET}" if colour and text else text

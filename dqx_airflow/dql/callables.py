@@ -93,6 +93,7 @@ _DATES = {
 
 
 def _measures() -> Iterator[Called]:
+    """The calls that may stand in an expression over metrics."""
     yield from (_metric(METRICS[name]) for name in CALLABLE)
     for name, days in derived.CHANGES.items():
         before = "the day before" if days == 1 else f"{days} days before"

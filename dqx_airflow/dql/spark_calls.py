@@ -219,6 +219,7 @@ def objection_to_patterns(tokens: Sequence[Token]) -> str | None:
 
 
 def _uses(tokens: Sequence[Token], at: int) -> Iterator[_Use]:
+    """The regular expressions that the function or operator at a position matches."""
     token = tokens[at]
     if token.kind == "sign":
         return

@@ -159,6 +159,7 @@ def watch_behind(
 
 
 def _claim(check: nodes.Check, watch: nodes.Watch, kind: Kind, column: str) -> nodes.Assertion:
+    """The assertion that a watch claims of a dataset or of one of its columns."""
     span = watch.span
     dataset = watch.dataset
     named = nodes.Parameter(nodes.Name("dataset", span=dataset.span), dataset, span=dataset.span)

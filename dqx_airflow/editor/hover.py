@@ -56,6 +56,7 @@ def _word(text: str, offset: int) -> Hover | None:
 
 
 def _about(occurrence: Occurrence, reading: ParsedFile, catalog: Catalog) -> str:
+    """The text about an occurrence of a name."""
     match occurrence.kind:
         case SymbolKind.CALL:
             return _called(MEASURES[occurrence.text])

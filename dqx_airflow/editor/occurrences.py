@@ -177,6 +177,7 @@ class _OccurrenceFinder:
     # Expressions
 
     def _parts(self, node: Any, around: _Around) -> Iterator[Occurrence]:
+        """The occurrences of names in a node and its parts."""
         match node:
             case tuple() | list():
                 for item in node:
@@ -233,6 +234,7 @@ class _OccurrenceFinder:
                 yield from self._columns(claim.compared, around)
 
     def _call(self, call: nodes.Call, around: _Around) -> Iterator[Occurrence]:
+        """The occurrences of names in a call, its arguments and its parameters."""
         name = call.name
         called = (IN_ROWS if around.in_row else MEASURES).get(name.text)
         if called is not None and not around.in_row:

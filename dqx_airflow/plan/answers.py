@@ -21,6 +21,7 @@ def answer(needed: Needed, results: AggregateResults, scanned: Scanned) -> None:
 def _answer(
     request: MetricRequest, needed: Needed, results: AggregateResults, scanned: Scanned
 ) -> None:
+    """Adds the value of a request, from the results of its aggregates, or why it has none."""
     aggregates = needed.parts[request]
     undecided = needed.filters.get(request, ())
     texts = [aggregate.sql for aggregate in (*aggregates, *undecided)]

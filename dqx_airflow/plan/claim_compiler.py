@@ -75,6 +75,7 @@ class TermCompiler:
                 return ConstantTerm(None)
 
     def _call(self, call: nodes.Call, lag: int) -> Term:
+        """The term of a call of a metric or a function, `lag` days before the date of the plan."""
         name = call.name.text
         if name in DRIFT_SUMMARY:
             return self._drift(call, lag)
@@ -392,6 +393,7 @@ class ClaimCompiler:
         )
 
     def _shortcut(self, call: nodes.Call) -> _TermAndCondition:
+        """The term and the condition that a shortcut such as `unique(id)` stands for."""
         if call.name.text == "in_set":
             column, choices = call.arguments
             return self._violating_rows(nodes.Member(column, choices, span=call.span), call)
@@ -425,6 +427,7 @@ class ClaimCompiler:
         condition: nodes.Comparison | nodes.Between | nodes.NotBetween | nodes.Is,
         tolerance: Number | None,
     ) -> PlannedCondition:
+        """The condition, with its bounds as terms and its text."""
         match condition:
             case nodes.Comparison(op=op, bound=bound):
                 text = f"{op} {self._bound_text(bound)}"

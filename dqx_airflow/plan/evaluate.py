@@ -415,6 +415,7 @@ def _claim_in_words(
 def _verdict_without_values(
     assertion: model.PlannedAssertion, origin: Origin | None, status: Status, reason: str | None
 ) -> Verdict:
+    """The verdict on an assertion, without the values that were compared."""
     columns = {
         value
         for request in assertion.requests

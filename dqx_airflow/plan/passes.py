@@ -274,6 +274,7 @@ def _needed(
     requests: Sequence[MetricRequest],
     types: RowTypes | None,
 ) -> Needed:
+    """The aggregates that requests of a dataset with one grouping need."""
     known = types or UNTYPED
     parts = {request: aggregates_of(request, known) for request in requests}
     filters = {

@@ -128,6 +128,7 @@ def _exactly(op: str, left: RowValue, right: RowValue) -> str | None:
 
 
 def _beside_double(op: str, exact: RowValue, floating: RowValue) -> str | None:
+    """The exact comparison with a double; None if the one that Spark makes is exact."""
     if floating.is_literal or (exact.is_literal and _is_a_double(exact)):
         return None
     precision, scale = decimal_size(exact.type)

@@ -142,6 +142,7 @@ def _negative(value: RowValue, words: str) -> RowValue:
 
 
 def _arithmetic(node: nodes.Arithmetic, left: RowValue, right: RowValue) -> RowValue:
+    """The result of an operation, with the causes for which it may have none."""
     op = node.op
     words = show(node)
     causes = (*left.causes, *right.causes)

@@ -247,6 +247,7 @@ def _trim_log(files: TableFiles) -> None:
 
 
 def _prune(files: TableFiles, now: datetime, older_than: timedelta) -> Upkeep:
+    """Deletes the rows of a table that are older than an age, and sources that no run uses."""
     files.require_plain()
     before = files.count
     name = files.definition.name

@@ -21,7 +21,7 @@ from deltalake import write_deltalake
 from pyarrow import orc
 
 from dqx_airflow.engine.job import try_gates
-from dqx_airflow.engine.sources import guessed_types
+from dqx_airflow.engine.sources import declared_texts
 from dqx_airflow.values import DatasetRef, GateReport, Outcome
 from tests.engine.lake import TODAY, request
 
@@ -149,7 +149,7 @@ def test_a_duplicate_json_field_is_malformed_if_columns_are_sampled(
     lines = [TWICE[number] for number in (0, 1, 3, 5)]
     put(tmp_path / "t", a_json="\n".join(lines), b_json='{"x":1,"y":{"a":1}}\n')
     os.utime(tmp_path / "t/a.json", (1, 1))
-    monkeypatch.setattr(guessed_types, "MOST_SAMPLED_BYTES", 10)
+    monkeypatch.setattr(declared_texts, "MOST_SAMPLED_BYTES", 10)
     ref = json_ref(tmp_path / "t", "x int, y struct<a:int>")
     assert malformed(judge(ref)) == len(lines)
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from dqx_airflow.engine.sources import guessed_types
+from dqx_airflow.engine.sources import declared_texts
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef, GateReport, Outcome
@@ -360,7 +360,7 @@ def test_json_columns_come_from_the_newest_files_and_the_declaration(
     schema = "id int, rare int"
     ref = DatasetRef("orders", str(folder), format="json", schema=schema)
     assert list(fields(spark, ref)) == ["id", "new", "old"]
-    monkeypatch.setattr(guessed_types, "MOST_SAMPLED_BYTES", 10)
+    monkeypatch.setattr(declared_texts, "MOST_SAMPLED_BYTES", 10)
     plain = tmp_path / "plain"
     folder.rename(plain)
     assert list(fields(spark, replace(ref, path=str(plain)))) == ["id", "rare", "new"]

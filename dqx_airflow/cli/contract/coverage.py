@@ -98,6 +98,8 @@ def _print_tables(covered: Sequence[Covered]) -> None:
         for clause in contract.clauses:
             treatment = Text(clause.treatment.value, style=colours[clause.treatment.value])
             rows.append((treatment, contract.line_of(clause), clause.path, _because(clause)))
-        console.print(Text("\n" * bool(number) + printable(contract.id), style="bold"))
+        if number:
+            console.print()
+        console.print(Text(printable(contract.id), style="bold"))
         console.print(table_of(("treatment", "line", "place", "why"), rows))
         console.print(Text(contract.summary), soft_wrap=True)

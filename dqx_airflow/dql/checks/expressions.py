@@ -86,6 +86,7 @@ class MeasureChecker:
             self.arguments.error("E102", message, name.span, help_line)
 
     def _call(self, call: nodes.Call) -> None:
+        """Checks a call in an expression over metrics."""
         name = call.name.text
         if name in CALLABLE:
             self._metric_call(call)
@@ -159,6 +160,7 @@ class MeasureChecker:
             RowChecker(self.arguments).check_filter(call.where)
 
     def _metric_call(self, call: nodes.Call) -> None:
+        """Checks the arguments and the parameters of a metric."""
         metric = METRICS[call.name.text]
         wanted = len(metric.arguments)
         match call.arguments:

@@ -136,6 +136,7 @@ def is_scalable(claim: nodes.Claim) -> bool:
 def _check_rule(
     rule: nodes.Rule, selection: SelectableAssertions, shares: Collection[int]
 ) -> Iterator[Diagnostic]:
+    """Checks a rule of a profile: its values, and the assertions that it selects."""
     selector = rule.selector
     if isinstance(rule, nodes.Downgrade):
         yield from check_severity(rule.severity)

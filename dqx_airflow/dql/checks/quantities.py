@@ -226,6 +226,7 @@ def _advice(
     second: Quantity,
     claim: nodes.Measure | None,
 ) -> str:
+    """The help for a comparison of two quantities that do not fit."""
     pair = {first, second}
     if pair & _NO_NUMBERS:
         meant = "a duration, such as 2 hours" if Quantity.DURATION in pair else "a number"

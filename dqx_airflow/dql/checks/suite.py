@@ -255,6 +255,7 @@ def _reporter(
 def check_constant(
     constant: nodes.Constant, earlier: dict[str, nodes.Constant], used: set[str]
 ) -> Iterator[Diagnostic]:
+    """Checks a constant against the constants that are defined above it."""
     name = constant.name
     if name.text in earlier:  # reported when names are linked
         return

@@ -114,6 +114,7 @@ class _Measuring:
     scanned: model.Scanned = field(default_factory=model.Scanned)
 
     def answer_dataset(self, ref: DatasetRef) -> None:
+        """Adds the results of all requests of a dataset, except for comparisons of rows."""
         requests = [request for request in self.plan.requests if request.dataset == ref.name]
         failures = self.scanned.failures
         reason = None
@@ -165,6 +166,7 @@ class _Measuring:
         return replace(dataset, known=known), unusable
 
     def answer_match(self, request: model.MetricRequest) -> None:
+        """Adds the result of comparing the rows, or the columns, of two datasets."""
         left, right = (self.readable.get(name) for name in request.datasets)
         if left is None or right is None or right.ref.filter is not None:
             reason = f"dataset '{request.reference}' could not be read"
@@ -304,6 +306,7 @@ class _Dataset:
 
 
 def _answer(request: model.MetricRequest, dataset: _Dataset, scanned: model.Scanned) -> None:
+    """Adds the value of a request over the rows of a dataset, or why it has none."""
     rows = dataset.rows_on(request.date)
     types = dataset.types
     grouping = request.grouping
