@@ -250,3 +250,32 @@ def test_the_table_of_rules_has_the_arguments_of_every_function_and_nothing_else
     headings = [line for line in table.splitlines() if line[:1] not in ("", "#", " ")]
     assert len(set(headings)) == len(headings)
     assert [heading for heading in headings if not listed_rules(heading)] == []
+
+
+METRICS = (
+    "deequ: metrics",
+    "deequ: shares",
+    "dqdl: metrics",
+    "dqdl: shares",
+    "dbt: Elementary",
+    "databricks-dqx: aggregates",
+    "airflow: checks",
+)
+PREDICATES = ("databricks-dqx: each value", "deequ: each value", "deequ: each value or NULL")
+
+
+def test_every_metric_and_predicate_of_the_table_is_dql() -> None:
+    """A row needs no case of its own: a mistake in it is found here."""
+    claims = {}
+    for heading in METRICS:
+        for name, columns in listed_rules(heading).items():
+            claims[f"{heading}: {name}"] = f"{columns[-1].format('a', 'b')} >= 0"
+    for heading in PREDICATES:
+        for name, columns in listed_rules(heading).items():
+            claims[f"{heading}: {name}"] = f"each row: {columns[-1].format('a')}"
+    wrong = {}
+    for rule, claim in claims.items():
+        suite = f'suite "S" {{ check "C" on t {{ assert {claim} name "n" }} }}'
+        if errors := check_source(SourceFile("s.dql", suite)).errors:
+            wrong[rule] = errors[0].message
+    assert wrong == {}
