@@ -16,7 +16,8 @@ from typing import Any
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts import model as elements
 from dqx_airflow.contracts.dialects.personal_data import looks_personal
-from dqx_airflow.contracts.export import odcs, without_empty, yaml_text
+from dqx_airflow.contracts.export import odcs
+from dqx_airflow.contracts.export.exported import without_empty, yaml_text
 from dqx_airflow.contracts.field_types import spark_type, with_type
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.dql.formatter import format_source

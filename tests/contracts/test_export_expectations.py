@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import yaml
 
-from dqx_airflow.contracts.export import FORMATS, Exported
+from dqx_airflow.contracts.export import FORMATS
+from dqx_airflow.contracts.export.exported import Exported
 from tests.contracts.dialect_parts import EXAMPLES, contracts_of, read_text
 from tests.contracts.seed_generator import generate_ge_suite
 

@@ -2,118 +2,70 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from importlib import import_module
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass
 
-import yaml
+from dqx_airflow.contracts.export.exported import Exported
+from dqx_airflow.contracts.model import Contract
 
-from dqx_airflow.contracts.model import Contract, Field, Model, Rule, Treatment
-from dqx_airflow.values.exact import WrittenFloat
-
-
-@dataclass(frozen=True, slots=True)
-class Loss:
-    """A statement of the contract that is missing in the export. `path` is its position."""
-
-    path: str
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.path}: {self.reason}"
-
-
-@dataclass(frozen=True, slots=True)
-class Exported:
-    """A contract in another format. `losses` list everything that `text` leaves out."""
-
-    text: str
-    losses: tuple[Loss, ...] = ()
-
-
-def unsupported_clauses(contract: Contract) -> Iterator[Loss]:
-    """The clauses without rules that data could violate: no format has them."""
-    for note in contract.notes:
-        if note.treatment is Treatment.UNSUPPORTED:
-            yield Loss(note.clause.path, f"not checked at all: {note.reason}")
-
-
-@dataclass(slots=True)
-class ModelWriter:
-    """Writes a model of a contract, and collects what the format cannot express."""
-
-    contract: Contract
-    model: Model
-    losses: list[Loss] = field(default_factory=list)
-
-    def lose(self, item: Field | None, rule: Rule, reason: str) -> None:
-        """Adds a rule that the format cannot express, by the name of its assertion."""
-        self.losses.append(Loss(self.contract.assertion_name(self.model, item, rule), reason))
-
-    def exported(self, plain: dict[str, Any]) -> Exported:
-        """The text in JSON, with the losses of the model and the unsupported clauses."""
-        text = json.dumps(plain, indent=2, ensure_ascii=False) + "\n"
-        return Exported(text, (*self.losses, *unsupported_clauses(self.contract)))
-
-
-def yaml_text(plain: Any) -> str:
-    """The YAML of a value: keys in their order, multi-line strings as blocks, lists below their
-    key."""
-    return yaml.dump(plain, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=100)
-
-
-def without_empty(plain: dict[str, Any]) -> dict[str, Any]:
-    """The keys that have a value: no null, no empty string, list or mapping."""
-    return {key: value for key, value in plain.items() if value not in (None, "", [], {})}
-
-
-class _Dumper(yaml.SafeDumper):
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:
-        super().increase_indent(flow, False)
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else None
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_Dumper.add_representer(str, _text)
-_Dumper.add_representer(WrittenFloat, lambda dumper, number: dumper.represent_float(float(number)))
-
-
-__all__ = ["FORMATS", "ExportFormat", "Exported", "Loss"]
+__all__ = ["FORMATS", "ExportFormat"]
 
 
 @dataclass(frozen=True, slots=True)
 class ExportFormat:
-    """A format: its name, and the function that writes it, as `module:function`.
+    """A format: its name, and the function that writes it, whose module is imported on first use.
 
     `is_of_one_model`: the format describes one table, so the given contract has a single model.
     """
 
     name: str
-    place: str
+    write: Callable[[Contract], Exported]
     is_of_one_model: bool = False
 
-    def write(self, contract: Contract) -> Exported:
-        module, _, function = self.place.partition(":")
-        writer: Callable[[Contract], Exported]
-        writer = getattr(import_module(f"{__name__}.{module}"), function)
-        return writer(contract)
+
+def _great_expectations(contract: Contract) -> Exported:
+    from dqx_airflow.contracts.export import great_expectations
+
+    return great_expectations.suite(contract)
+
+
+def _great_expectations_0(contract: Contract) -> Exported:
+    from dqx_airflow.contracts.export import great_expectations
+
+    return great_expectations.older_suite(contract)
+
+
+def _odcs(contract: Contract) -> Exported:
+    from dqx_airflow.contracts.export import odcs
+
+    return odcs.document(contract)
+
+
+def _json_schema(contract: Contract) -> Exported:
+    from dqx_airflow.contracts.export import schemas
+
+    return schemas.schema(contract)
+
+
+def _spark(contract: Contract) -> Exported:
+    from dqx_airflow.contracts.export import schemas
+
+    return schemas.columns(contract)
+
+
+def _html(contract: Contract) -> Exported:
+    from dqx_airflow.contracts.export import html
+
+    return html.page(contract)
 
 
 _ENTRIES = (
-    ExportFormat("great-expectations", "great_expectations:suite", is_of_one_model=True),
-    ExportFormat("great-expectations-0", "great_expectations:older_suite", is_of_one_model=True),
-    ExportFormat("odcs", "odcs:document"),
-    ExportFormat("json-schema", "schemas:schema", is_of_one_model=True),
-    ExportFormat("spark", "schemas:columns", is_of_one_model=True),
-    ExportFormat("html", "html:page"),
+    ExportFormat("great-expectations", _great_expectations, is_of_one_model=True),
+    ExportFormat("great-expectations-0", _great_expectations_0, is_of_one_model=True),
+    ExportFormat("odcs", _odcs),
+    ExportFormat("json-schema", _json_schema, is_of_one_model=True),
+    ExportFormat("spark", _spark, is_of_one_model=True),
+    ExportFormat("html", _html),
 )
 
 FORMATS: dict[str, ExportFormat] = {entry.name: entry for entry in _ENTRIES}

@@ -16,7 +16,7 @@ from dqx_airflow.contracts.compile.expectations import Expectation, ExportedRule
 from dqx_airflow.contracts.demands.columns import type_name
 from dqx_airflow.contracts.demands.values import bounds_of
 from dqx_airflow.contracts.dialects import reader_of
-from dqx_airflow.contracts.export import Exported, ModelWriter
+from dqx_airflow.contracts.export.exported import Exported, ModelWriter
 from dqx_airflow.contracts.model import Contract, Field, Rule, plain_name
 from dqx_airflow.errors import NoCounterpartError
 

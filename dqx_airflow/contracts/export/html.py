@@ -10,7 +10,7 @@ from importlib.resources import files
 from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.demands import OfType, Presence
 from dqx_airflow.contracts.enforcement.coverage import counts, coverage
-from dqx_airflow.contracts.export import Exported
+from dqx_airflow.contracts.export.exported import Exported
 from dqx_airflow.contracts.model import Contract, Rule, Treatment
 from dqx_airflow.diagnostics.renderers import without_controls
 from dqx_airflow.diagnostics.templates import filled

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from dqx_airflow.contracts import demands, export
+from dqx_airflow.contracts import demands
+from dqx_airflow.contracts.export.exported import (
+    Exported,
+    Loss,
+    unsupported_clauses,
+    without_empty,
+    yaml_text,
+)
 from dqx_airflow.contracts.export.odcs_schema import SchemaWriter
 from dqx_airflow.contracts.model import Contract, Server, Treatment
 
@@ -19,9 +26,9 @@ _DIALECT_VERSIONS = ("apiVersion", "dataContractSpecification")
 _NO_PLACE = "a custom property: the standard has no place for it, and no other tool reads it"
 
 
-def document(contract: Contract) -> export.Exported:
+def document(contract: Contract) -> Exported:
     """The contract as YAML."""
-    losses: list[export.Loss] = []
+    losses: list[Loss] = []
     servers = [_server(server, losses) for server in contract.servers]
     kind = servers[0]["type"] if servers else None
     writers = [SchemaWriter(contract, model, server=kind) for model in contract.models]
@@ -29,7 +36,7 @@ def document(contract: Contract) -> export.Exported:
     levels = [level for writer in writers for level in writer.service]
     if contract.version is None:
         reason = f"written as {_FIRST_VERSION}: the standard asks for one"
-        losses.append(export.Loss("version", reason))
+        losses.append(Loss("version", reason))
     plain = {
         "apiVersion": _VERSION_WITH_MAPS if _has_maps(contract) else _VERSION,
         "kind": "DataContract",
@@ -48,8 +55,8 @@ def document(contract: Contract) -> export.Exported:
     }
     kept = {key: value for key, value in plain.items() if value not in (None, [], {})}
     losses += [loss for writer in writers for loss in writer.losses]
-    losses += [*export.unsupported_clauses(contract), *_left_out(contract, kept)]
-    return export.Exported(export.yaml_text(kept), tuple(losses))
+    losses += [*unsupported_clauses(contract), *_left_out(contract, kept)]
+    return Exported(yaml_text(kept), tuple(losses))
 
 
 def _description(contract: Contract) -> dict[str, str] | None:
@@ -71,21 +78,21 @@ def _has_maps(contract: Contract) -> bool:
 
 def _team(contract: Contract) -> dict[str, Any] | None:
     members = [{"username": name} for name in contract.contacts]
-    return export.without_empty({"name": contract.owner, "members": members}) or None
+    return without_empty({"name": contract.owner, "members": members}) or None
 
 
-def _server(server: Server, losses: list[export.Loss]) -> dict[str, Any]:
+def _server(server: Server, losses: list[Loss]) -> dict[str, Any]:
     """A server of its own type if everything that the standard requires is known, else `custom`."""
     about = {"server": server.name, "environment": server.environment}
     place = _place(server)
     if place is None:
         reason = f"a custom server: not all is known that one of type {server.type} needs"
-        losses.append(export.Loss(f"servers.{server.name}", reason))
+        losses.append(Loss(f"servers.{server.name}", reason))
         properties = [{"property": "serverType", "value": server.type}]
         place = {"type": "custom", "location": server.location, "format": server.format}
         place["customProperties"] = properties
     if server.options:
-        losses.append(export.Loss(f"servers.{server.name}", "its options are left out"))
+        losses.append(Loss(f"servers.{server.name}", "its options are left out"))
     return {key: value for key, value in (about | place).items() if value is not None}
 
 
@@ -101,11 +108,10 @@ def _place(server: Server) -> dict[str, Any] | None:
     return None
 
 
-def _custom(contract: Contract, losses: list[export.Loss]) -> Iterator[dict[str, Any]]:
+def _custom(contract: Contract, losses: list[Loss]) -> Iterator[dict[str, Any]]:
     """The custom properties of a contract: facts that the standard has no key for."""
     consumers = [
-        {"team": consumer.team}
-        | export.without_empty({"useCase": consumer.use_case, "pin": consumer.pin})
+        {"team": consumer.team} | without_empty({"useCase": consumer.use_case, "pin": consumer.pin})
         for consumer in contract.consumers
     ]
     lifecycle = contract.lifecycle
@@ -120,11 +126,11 @@ def _custom(contract: Contract, losses: list[export.Loss]) -> Iterator[dict[str,
     }
     for name, value in custom.items():
         if value:
-            losses.append(export.Loss(name, _NO_PLACE))
+            losses.append(Loss(name, _NO_PLACE))
             yield {"property": name, "value": value}
 
 
-def _left_out(contract: Contract, written: Any) -> Iterator[export.Loss]:
+def _left_out(contract: Contract, written: Any) -> Iterator[Loss]:
     """Texts of the document that the export does not contain."""
     known = {demands.one_line(text) for text in _scalars(written)}
     for note in contract.notes:
@@ -133,7 +139,7 @@ def _left_out(contract: Contract, written: Any) -> Iterator[export.Loss]:
             remark in known or remark.lower() in _NOTHING or _is_in_other_form(note.clause.path)
         )
         if note.treatment is Treatment.DOCUMENTED and not is_exported:
-            yield export.Loss(note.clause.path, "the export has no place for it")
+            yield Loss(note.clause.path, "the export has no place for it")
 
 
 def _is_in_other_form(path: str) -> bool:

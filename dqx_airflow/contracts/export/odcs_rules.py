@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 from typing import Any
 
-from dqx_airflow.contracts import demands, export
+from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.dialects.foreign import THRESHOLDS
 from dqx_airflow.contracts.dialects.library_metrics import DQL_METRICS
+from dqx_airflow.contracts.export.exported import without_empty
 from dqx_airflow.contracts.model import Field, Rule, plain_name
 
 _OF_DUCKDB = ("local", "s3", "azure", "sftp")
@@ -83,7 +84,7 @@ def _metric(
 ) -> dict[str, Any]:
     unit = "percent" if is_percent else None
     metric = {"type": "library", "metric": name, "arguments": arguments, "unit": unit}
-    return export.without_empty(metric) | compared(condition)
+    return without_empty(metric) | compared(condition)
 
 
 def query_of(rule: Rule, column: str | None) -> tuple[str, demands.Condition, str | None] | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from dqx_airflow.contracts import demands, export
+from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.compile.expectations import ExportedRule
 from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.contracts.dialects.foreign import great_expectations
 from dqx_airflow.contracts.dialects.personal_data import is_sensitive
+from dqx_airflow.contracts.export.exported import Loss, ModelWriter, without_empty
 from dqx_airflow.contracts.export.odcs_rules import (
     compared,
     dialect_of,
@@ -46,7 +47,7 @@ _MARK = "sensitive"
 
 
 @dataclass(slots=True)
-class SchemaWriter(export.ModelWriter):
+class SchemaWriter(ModelWriter):
     """Also collects the service levels of the model.
 
     `server` is the type of the first server: the SQL of the document is in its dialect.
@@ -61,7 +62,7 @@ class SchemaWriter(export.ModelWriter):
         for name in model.partition_by:
             if model.field_at(name) is None:
                 reason = f"partitioned by {name}, which is not one of its columns"
-                self.losses.append(export.Loss(model.name, reason))
+                self.losses.append(Loss(model.name, reason))
         plain: dict[str, Any] = {
             "name": model.name,
             "physicalName": model.location,
@@ -90,7 +91,7 @@ class SchemaWriter(export.ModelWriter):
             else:
                 quality += self._quality(None, rule)
         plain |= {"properties": properties, "relationships": relationships, "quality": quality}
-        return export.without_empty(plain)
+        return without_empty(plain)
 
     def _property(self, item: Field, keys: tuple[str, ...]) -> dict[str, Any]:
         plain: dict[str, Any] = {"name": item.name}
@@ -120,7 +121,7 @@ class SchemaWriter(export.ModelWriter):
         if not _is_written_as_type(item):
             plain |= self._parts(item)
         plain["customProperties"] = self._custom(item)
-        return export.without_empty(plain)
+        return without_empty(plain)
 
     def _write_keys(
         self,
@@ -207,7 +208,7 @@ class SchemaWriter(export.ModelWriter):
             "severity": _SEVERITIES[rule.severity] if rule.severity is not None else None,
             "tags": list(rule.tags),
         }
-        quality = export.without_empty(about) | found
+        quality = without_empty(about) | found
         if rule.dimension is not None and "dimension" not in quality:
             self.lose(item, rule, f"the standard has no dimension {rule.dimension}")
         return [quality]
@@ -243,10 +244,10 @@ class SchemaWriter(export.ModelWriter):
         for name, value in (("unit", item.unit), ("default", item.default)):
             if value is not None:
                 reason = f"its {name} is a custom property: the standard has no place for it"
-                self.losses.append(export.Loss(path, reason))
+                self.losses.append(Loss(path, reason))
                 custom.append({"property": name, "value": value})
         if item.inputs:
-            self.losses.append(export.Loss(path, "what it is made of is left out"))
+            self.losses.append(Loss(path, "what it is made of is left out"))
         return custom
 
     def _check_is_plain(self, item: Field | None, rule: Rule) -> None:

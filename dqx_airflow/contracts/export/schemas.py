@@ -7,7 +7,7 @@ from __future__ import annotations
 from typing import Any
 
 from dqx_airflow.contracts import demands
-from dqx_airflow.contracts.export import Exported, Loss, ModelWriter, unsupported_clauses
+from dqx_airflow.contracts.export.exported import Exported, Loss, ModelWriter, unsupported_clauses
 from dqx_airflow.contracts.field_types import NUMBER_WORDS, names_in, spark_type
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule, column_path
 from dqx_airflow.metrics.sql import quote_literal
