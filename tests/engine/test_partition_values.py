@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from datetime import date, datetime, timezone
 from decimal import Decimal
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -315,8 +315,16 @@ def test_a_time_without_its_day_in_the_name_of_a_folder_is_an_error(
     assert "the folder at=23:30 has a time without its day" in reasons(report)
 
 
-@pytest.mark.parametrize("other", ["2024-3-2", "2024-03-2", "20240302", "2024/3/2"])
-@pytest.mark.parametrize("format", ["parquet", "csv", "delta"])
+OTHER_FORMS = ["2024-3-2", "2024-03-2", "20240302", "2024/3/2", "Mar 2 2024", "1709337600"]
+
+
+@pytest.mark.parametrize(
+    ("format", "other"),
+    [
+        *product(["parquet", "csv", "delta"], OTHER_FORMS),
+        ("delta", "2024-03-02 00:00:00"),  # of a folder it would be a timestamp on the date
+    ],
+)
 @pytest.mark.few(2)
 def test_two_spellings_of_a_date_in_partitions_are_an_error(
     run: Run, tmp_path: Path, format: str, other: str

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -16,6 +15,7 @@ from urllib.parse import unquote
 
 from pyspark.sql.types import StructType
 
+from dqx_airflow.datasets.date_forms import dates_in_other_forms
 from dqx_airflow.datasets.date_pattern import ISO, date_text
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
@@ -157,26 +157,15 @@ class DateColumn:
         return folder is None or not self._is_elsewhere(on, unquote(folder[1]))
 
     def is_misspelled(self, on: date, text: str) -> bool:
-        """True if a string is a date in another form than the column has, as `2024-3-2`: no
-        date would have its rows."""
-        if self.is_time or self.is_number or text == self.value(on):
-            return False
-        return on in self.dates_in(text)
+        """True if a string is a date in another form than the column has, as `2024-3-2` or
+        `2024-03-02 00:00:00`: no date would have its rows."""
+        return on in self.misspelled_dates(text)
 
-    def dates_in(self, text: str) -> set[date]:
-        """The dates that a string may be: of its three numbers, in the order of the pattern or that
-        of ISO 8601, or of its eight digits."""
-        parts = re.findall(r"\d+", text, re.ASCII)
-        if len(parts) == 1 and len(text) == 8:
-            parts = [text[:4], text[4:6], text[6:]]
-        found = set[date]()
-        if len(parts) != 3 or max(map(len, parts)) > 4:
-            return found
-        for order in ("".join(dict.fromkeys(re.findall("[yMd]", self.pattern))), "yMd"):
-            numbers = dict(zip(order, map(int, parts), strict=False))
-            with suppress(KeyError, ValueError):
-                found.add(date(numbers["y"], numbers["M"], numbers["d"]))
-        return found
+    def misspelled_dates(self, text: str) -> Collection[date]:
+        """The dates that a string may be, unless it is one in the form that the column has."""
+        if self.is_time or self.is_number:
+            return ()
+        return dates_in_other_forms(text, self.pattern)
 
     def _is_elsewhere(self, on: date, folder: str) -> bool:
         """True if the value in the name of a partition folder is certainly not the date."""

@@ -142,7 +142,7 @@ def _with_dates_in_one_form(opened: OpenDataset, source: DatasetFiles) -> OpenDa
         return own(dates)
 
     # Files that are new beside a stored state are read without a date.
-    is_odd = any(column.is_misspelled(on, text) for text in texts for on in column.dates_in(text))
+    is_odd = any(column.misspelled_dates(text) for text in texts)
     return replace(opened, read=read, read_files=None if is_odd else opened.read_files)
 
 
