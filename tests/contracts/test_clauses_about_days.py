@@ -218,3 +218,39 @@ def test_what_is_no_interval_is_an_error(clause: Clause, text: str) -> None:
     except SourceError:
         return
     assert report.outcome is Outcome.BROKEN
+
+
+NAMES_OF_AGES = """\
+dataFreshness data_freshness freshness_sla fresh maxAge maxage dataAge data-age staleness recency
+updateFrequency refreshFrequency refreshInterval updateinterval retentionPeriod dataRetention
+retainFor dataLatency lag maxLag delay upToDateness loadDelay Freshness-SLA ingestionLatency
+"""
+OTHER_NAMES = """\
+audience coverageOfRegions storage averageOrder language consumers breakingChangeCadence
+deprecationNoticeDays cardinality generalAvailability endOfSupport timeOfAvailability flags
+"""
+
+
+@pytest.mark.parametrize("name", NAMES_OF_AGES.split())
+def test_an_age_under_another_name_breaks_the_gate_and_names_the_right_one(name: str) -> None:
+    for value in ("value: 1, unit: d", "value: P1D", "value: daily", "value: 1"):
+        for element in (", element: t.ts", ", element: t", ""):
+            clause = Clause(ODCS, f"property: {name}, {value}{element}")
+            report = run(clause, STALE, is_dated=True)
+            assert report.outcome is Outcome.BROKEN, clause.text
+            assert "write `property: " in str(report), clause.text
+
+
+@pytest.mark.parametrize("name", ["currency", "newestRow", "kept", "lastLoad"])
+@pytest.mark.parametrize("value", ["1, unit: d", "24, unit: hours", "P1D", "daily", "1 day"])
+def test_a_time_about_a_timestamp_is_an_age_whatever_its_name(name: str, value: str) -> None:
+    clause = Clause(ODCS, f"property: {name}, value: {value}, element: t.ts")
+    assert run(clause, STALE, is_dated=True).outcome is Outcome.BROKEN
+    other = Clause(ODCS, f"property: {name}, value: {value}, element: t.id")
+    assert run(other, STALE, is_dated=True).outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize("name", OTHER_NAMES.split())
+def test_other_properties_of_a_service_level_are_no_ages(name: str) -> None:
+    clause = Clause(ODCS, f"property: {name}, value: 5")
+    assert run(clause, STALE, is_dated=True).outcome is Outcome.PASSED

@@ -33,12 +33,14 @@ _OUTSIDE = re.compile(r"(?P<file>[^#]+\.ya?ml)#(?P<inside>.*)", re.DOTALL)
 class Element:
     """A property of an object: its model, and its column as DQL writes it.
 
-    `name` is its name in the data, `path` leads to it through the enclosing structs.
+    `name` is its name in the data, `path` leads to it through the enclosing structs. `is_time`: it
+    holds dates or timestamps.
     """
 
     model: str
     path: str
     name: str
+    is_time: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,12 +100,13 @@ def elements_of(reading: ClauseReader) -> Elements:
         table = item.text("physicalName")
         objects.append(model)
         for way in _below(reading, item, ()):
-            names, columns, inner_ids = zip(*way, strict=True)
-            element = Element(model, ".".join(map(column_path, columns)), columns[-1])
+            names, columns, inner_ids, times = zip(*way, strict=True)
+            path = ".".join(map(column_path, columns))
+            element = Element(model, path, columns[-1], is_time=times[-1])
             by_name[".".join((model, *names))] = element
-            for owner, path in product((model, table), (names, columns)):
+            for owner, inner in product((model, table), (names, columns)):
                 if owner is not None:
-                    by_name.setdefault(".".join((owner, *path)), element)
+                    by_name.setdefault(".".join((owner, *inner)), element)
             ids = (item.text("id"), *inner_ids)
             if None not in ids:
                 by_id["schema/" + "/properties/".join(map(str, ids))] = element
@@ -115,12 +118,18 @@ def physical_name(item: Mapping) -> str:
     return item.text("physicalName") or item.text("name") or ""
 
 
-_Way: TypeAlias = "tuple[tuple[str, str, str | None], ...]"
-"""The name, the column and the id of each property on a path."""
+_Way: TypeAlias = "tuple[tuple[str, str, str | None, bool], ...]"
+"""The name, the column and the id of each property on a path, and whether it holds times."""
 
 
 def _below(reading: ClauseReader, owner: Mapping, way: _Way) -> Iterator[_Way]:
     for item in reading.mappings(owner, "properties"):
-        below = (*way, (item.text("name") or "", physical_name(item), item.text("id")))
+        name = item.text("name") or ""
+        below = (*way, (name, physical_name(item), item.text("id"), _holds_times(item)))
         yield below
         yield from _below(reading, item, below)
+
+
+def _holds_times(item: Mapping) -> bool:
+    types = (item.text("logicalType") or "", item.text("physicalType") or "")
+    return any(written.strip().lower().startswith(("date", "timestamp")) for written in types)

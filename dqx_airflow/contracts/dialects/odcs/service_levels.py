@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from functools import partial
 
@@ -54,6 +55,17 @@ _DIMENSIONS = (
 )
 """Properties that a rule of `quality` can state; a service level does not name a rule."""
 _VALUE_KEYS = ("value", "valueExt", "unit", "element")
+_STANDARD_NAMES = {
+    "retention": ("retention", "retain", "timetolive"),
+    "frequency": ("frequency", "refreshinterval", "updateinterval", "loadinterval"),
+    "latency": ("latency", "delay", "lag"),
+    "freshness": ("fresh", "stale", "recen", "uptodate", "age"),
+}
+"""The properties that are checked, with what other names for them contain, without separators."""
+_WHOLE_WORDS = ("age", "lag")
+"""Parts of names that count as whole words only: `coverage` is no age."""
+_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_JOINED = re.compile(r"^(max|min|data|row|record|load)+(age|lag)$")
 _NO_PERIOD = "not a duration: write a number and a unit, such as `value: 24`, `unit: h`"
 _NO_INTERVAL = (
     "not an interval: write daily, hourly, a cron expression, or a number and a unit, such as "
@@ -81,6 +93,11 @@ def read_service(reading: OdcsReading) -> Iterator[RuleOfModel]:
         elif kind in _DIMENSIONS:
             reason = f"a service level '{kind}' does not name a rule: write it as `quality`"
             _refuse(reading, level, reason)
+        elif meant := _standard_name(reading, level):
+            reason = f"'{level.text('property')}' is not a property of the standard"
+            hint = f"write `property: {meant}`"
+            reading.not_understood(level.get("property"), reason, "E422", hint)
+            _refuse(reading, level, f"{reason}: {hint}")
         else:
             reason = (
                 f"'{kind}' is not a property of the standard: {', '.join(_CHECKED)} are checked"
@@ -93,6 +110,40 @@ def kind_of(level: Mapping) -> str:
     """The property of a service level by its long name, in lower case."""
     written = (level.text("property") or "").strip().lower()
     return _SYNONYMS.get(written, written)
+
+
+def _standard_name(reading: OdcsReading, level: Mapping) -> str | None:
+    """The property of the standard that another name probably means: by its words, or by a time as
+    the value about an element that holds times. None for other properties."""
+    written = level.text("property") or ""
+    words = {word.lower() for word in _WORDS.findall(written)}
+    folded = re.sub(r"[^a-z]", "", written.lower())
+    joined = _JOINED.match(folded)
+    if joined is not None:
+        words.add(joined[2])
+    for name, parts in _STANDARD_NAMES.items():
+        for part in parts:
+            if part in words or (part in folded and part not in _WHOLE_WORDS):
+                return name
+    return "freshness" if _is_time_of_times(reading, level) else None
+
+
+def _is_time_of_times(reading: OdcsReading, level: Mapping) -> bool:
+    """True for a duration, or an interval, about an element that holds dates or timestamps."""
+    value = level.text("value") or ""
+    if level.number("value") is not None:
+        is_time = level.text("unit") is not None and _seconds(level, "freshness") is not None
+    else:
+        is_time = frequency_of(value) is not None
+    written = level.text("element") or reading.root.text("slaDefaultElement") or ""
+    for name in written.split(","):
+        try:
+            element = reading.elements.named(name.strip())
+        except NoCounterpartError:
+            continue
+        if is_time and element.is_time:
+            return True
+    return False
 
 
 def _refuse(reading: OdcsReading, level: Mapping, reason: str, code: str | None = None) -> None:
