@@ -46,15 +46,41 @@ class TimeFormat:
 
     @cached_property
     def problem(self) -> str | None:
-        """The reason why Spark cannot read it; None if it can."""
+        """The reason why Spark cannot read it, or reads something else; None if there is none."""
         letters = {token["letter"] for token in self._tokens if token["letter"]} - {"T"}
         if not letters:
             return f"the format '{self.pattern}' has no letter of a date or a time"
         if unknown := sorted(letters - _READABLE):
             return (
-                f"Spark cannot read the format '{self.pattern}': it has no letter "
-                f"{unknown[0]}; dates are written like yyyy-MM-dd, times like HH:mm:ss"
+                f"Spark cannot read the format '{self.pattern}', as it has no letter "
+                f"{unknown[0]}: write dates like yyyy-MM-dd, times like HH:mm:ss"
             )
+        confused = self._confused(letters)
+        return f"the format '{self.pattern}' {confused}" if confused is not None else None
+
+    def _confused(self, letters: set[str]) -> str | None:
+        """The mistake of a format that Spark reads, but not as it was meant."""
+        has_month = not letters.isdisjoint("ML")
+        has_hour = not letters.isdisjoint("HhkK")
+        months = [token for token in self._tokens if token["letter"] == "M"]
+        has_two_months = len(months) > 1 and "[" not in self.pattern
+        is_clock = letters.isdisjoint("ydD")
+        if "m" in letters and not has_hour:
+            return "has minutes (m) without hours: write MM for the month, HH:mm for a time"
+        if has_hour and (has_two_months or (has_month and is_clock)):
+            return "has a month (M) in its time: write mm for the minutes"
+        if "D" in letters and has_month:
+            return "has the day of the year (D) beside a month: write dd for the day of the month"
+        if {"y", "d"} <= letters and not has_month and "D" not in letters:
+            return "has a year and a day without a month: write MM for the month"
+        if not letters.isdisjoint("hK") and "a" not in letters:
+            return "has hours up to 12 without AM or PM (a): write HH for hours up to 23"
+        if "a" in letters and letters.isdisjoint("hK"):
+            return "has AM or PM (a) beside hours of a whole day: write hh for hours up to 12"
+        if "S" in letters and "s" not in letters:
+            return "has a fraction (S) without seconds: write ss for the seconds"
+        if "s" in letters and "m" not in letters:
+            return "has seconds (s) without minutes: write HH:mm:ss for a time"
         return None
 
     @property
@@ -201,7 +227,7 @@ class BoundError(Exception):
 def bound_moment(text: str, pattern: str | None, *, is_time: bool) -> datetime:
     """The moment that a bound means, in UTC: read in the format of its field, or as ISO.
 
-    :raises BoundError: it is neither, or both with different meanings.
+    :raises BoundError: it is neither, or both with different meanings, or its format is a mistake.
     """
     written = text.strip()
     kind = "time" if is_time else "date"
@@ -214,6 +240,11 @@ def bound_moment(text: str, pattern: str | None, *, is_time: bool) -> datetime:
             f"the bound {written} is {first} by the format '{pattern}', and {second} in ISO form"
         )
         raise BoundError(reason, f"write {first} or {second}")
+    if pattern is not None and as_iso is None:
+        problem = TimeFormat(pattern).problem
+        if problem is not None:
+            reason, _, wanted = problem.partition(": ")
+            raise BoundError(reason, wanted or "write dates like yyyy-MM-dd, times like HH:mm:ss")
     found = by_format if by_format is not None else as_iso
     if found is not None:
         return found

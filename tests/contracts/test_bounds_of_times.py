@@ -213,3 +213,58 @@ def test_the_bounds_of_times_are_rows_of_sql_for_great_expectations(physical: st
 
 def test_a_time_of_day_is_no_day() -> None:
     assert bound_moment("18:00", None, is_time=True).time() == time(18)
+
+
+CONFUSED_FORMATS = """\
+dd.mm.yyyy | MM
+yyyymmdd | MM
+dd/mm/yyyy | MM
+yyyy-mm-dd | MM
+yyyy-mm-dd HH:mm:ss | MM
+yyyy-MM-dd HH:MM:ss | mm
+dd.MM.yyyy HH:MM | mm
+HH:MM | mm
+HH:MM:ss | mm
+yyyy-mm-dd'T'ss | MM
+mm/yyyy | MM
+yyyy.dd | MM
+dd yyyy | MM
+DD.MM.yyyy | dd
+yyyy-MM-DD | dd
+YYYY-MM-dd | yyyy
+dd.MM.yyyy hh:mm | HH
+hh:mm:ss | HH
+KK:mm | HH
+HH:mm a | hh
+HH:mm:SS | ss
+yyyy-MM-dd HH:mm:SSS | ss
+HH.ss | mm
+"""
+"""Formats that Spark reads otherwise than meant, or not at all, and what to write."""
+RIGHT_FORMATS = """\
+dd.MM.yyyy | yyyyMMdd | dd/MM/yyyy HH:mm | yyyy-MM-dd'T'HH:mm:ss.SSSXXX | d/M/yy | MM/yyyy | yyyy
+yyyy-DDD | dd LLL yyyy | MMM d, yyyy | hh:mm:ss a | KK:mm a | kk:mm | HHmmss | HH:mm | HH | yyyy-MM
+yyyy-MM-dd HH | [yyyy-MM-dd][dd.MM.yyyy] | yyyy-MM-dd[ HH:mm[:ss]] | h a | dd.MM. | yyyy-MM-ddTHH:mm
+"""
+
+
+@pytest.mark.parametrize("row", CONFUSED_FORMATS.splitlines())
+def test_a_format_with_the_wrong_letter_is_an_error_that_names_the_right_one(row: str) -> None:
+    pattern, wanted = row.split(" | ")
+    problem = TimeFormat(pattern).problem
+    assert problem is not None
+    assert wanted in problem.partition(": ")[2]
+    logical = "time" if "y" not in pattern.lower() else "timestamp"
+    text = "01.02.2024"
+    for physical in ("string", logical):
+        options = f'format: "{pattern}", minimum: "{text}"'
+        read = read_contract(document(logical, physical, options))
+        broken = [note for note in read.contract.notes if note.promise] if read.contract else []
+        assert read.errors or broken, physical
+
+
+@pytest.mark.parametrize(
+    "pattern", [one.strip() for row in RIGHT_FORMATS.splitlines() for one in row.split(" | ")]
+)
+def test_other_formats_are_no_errors(pattern: str) -> None:
+    assert TimeFormat(pattern).problem is None
