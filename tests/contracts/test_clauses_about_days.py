@@ -11,6 +11,7 @@ import pytest
 
 from dqx_airflow import Contract, MemoryDatabase, Table
 from dqx_airflow.contracts.compile.suite import compile_contract
+from dqx_airflow.contracts.enforcement.lint import lint
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.errors import SourceError
 from dqx_airflow.values import DatasetRef, Outcome, SourceFile
@@ -248,6 +249,40 @@ def test_a_time_about_a_timestamp_is_an_age_whatever_its_name(name: str, value: 
     assert run(clause, STALE, is_dated=True).outcome is Outcome.BROKEN
     other = Clause(ODCS, f"property: {name}, value: {value}, element: t.id")
     assert run(other, STALE, is_dated=True).outcome is Outcome.PASSED
+
+
+WITHOUT_TIME = """\
+freshness: {maxAge: 1d} | freshness: {max: P1D, description: young} | freshness: {value: 1}
+freshness: {maxAge: 1d, timestampField: t.ts} | retention: {days: 30} | retention: {maxAge: P1Y}
+latency: {max: 5 minutes} | frequency: {every: 1 day} | frequency: {type: batch, schedule: daily}
+retention: {unlimited: true, period: P1Y} | freshness: {hours: {warn: 1}} | freshness: [1d]
+"""
+IN_WORDS_ALONE = """\
+freshness: {} | freshness: {description: young} | retention: {description: long, x-days: 3}
+retention: {unlimited: true} | latency: {} | frequency: {description: often}
+"""
+
+
+def _levels(text: str) -> list[str]:
+    return [one.strip() for row in text.splitlines() for one in row.split(" | ")]
+
+
+@pytest.mark.parametrize("level", _levels(WITHOUT_TIME))
+def test_a_service_level_whose_time_is_under_another_key_breaks_the_gate(level: str) -> None:
+    try:
+        report = run(Clause(DCS, level), STALE, is_dated=True)
+    except SourceError:
+        return
+    assert report.outcome is Outcome.BROKEN
+
+
+@pytest.mark.parametrize("level", _levels(IN_WORDS_ALONE))
+def test_a_service_level_in_words_alone_promises_nothing_and_is_a_warning(level: str) -> None:
+    assert run(Clause(DCS, level), STALE, is_dated=True).outcome is Outcome.PASSED
+    contract = read_contract(SourceFile("k.yaml", Clause(DCS, level).source("ts"))).contract
+    assert contract is not None
+    warned = [item.message for item in lint(contract) if item.code == "W020"]
+    assert len(warned) == ("unlimited" not in level), warned
 
 
 @pytest.mark.parametrize("name", OTHER_NAMES.split())

@@ -26,6 +26,16 @@ _OF_OPERATIONS = {
 """Service levels that data cannot violate, and why."""
 _NO_FIELD = "field not found"
 _NO_INTERVAL = "not an interval"
+_CONTRADICTION = "unlimited contradicts the period"
+_NEEDED = {
+    "freshness": {"threshold"},
+    "latency": {"threshold"},
+    "retention": {"period"},
+    "frequency": {"interval", "cron"},
+}
+"""The keys of the time of a service level: it needs one of them."""
+_QUIET = ("description", "unlimited", "type", "timestampField")
+"""Keys of service levels that state no time."""
 Place: TypeAlias = "tuple[Model, str]"
 """A column of a model."""
 Keys: TypeAlias = "tuple[str, ...]"
@@ -79,7 +89,7 @@ class ServiceLevels:
         return columns[0]
 
     def refuse(self, level: Mapping, keys: Iterable[str], reason: str) -> None:
-        codes = {_NO_FIELD: "E420", _NO_INTERVAL: "E422"}
+        codes = {_NO_FIELD: "E420", _NO_INTERVAL: "E422", _CONTRADICTION: "E422"}
         code = next((codes[start] for start in codes if reason.startswith(start)), None)
         path = show_path(level.path)
         dimension = "conformity" if path.endswith("retention") else "timeliness"
@@ -105,6 +115,8 @@ def read_service_levels(levels: ServiceLevels, node: Mapping) -> Iterator[RuleOf
         if name in _OF_OPERATIONS:
             reading.documented(level, _OF_OPERATIONS[name])
         reading.documented_keys(level, "description", reason="in words alone")
+        if name in _NEEDED and _NEEDED[name].isdisjoint(level.entries):
+            _refuse_without(levels, level, name)
         if name == "frequency":
             yield from _frequency(levels, level)
         elif name in _READERS:
@@ -115,7 +127,23 @@ def read_service_levels(levels: ServiceLevels, node: Mapping) -> Iterator[RuleOf
                 levels.refuse(level, keys, str(error))
 
 
+def _refuse_without(levels: ServiceLevels, level: Mapping, name: str) -> None:
+    """Refuses a level without its time, whose other keys may state it. One in words alone, or
+    without keys, promises nothing."""
+    wanted = f"needs a {' or '.join(sorted(_NEEDED[name]))} to be checked"
+    stating = [
+        key for key in level.entries if key not in _QUIET and not key.lower().startswith("x-")
+    ]
+    if stating:
+        levels.refuse(level, stating, wanted)
+    elif "unlimited" not in level.entries:
+        levels.reading.not_understood(level, wanted)
+
+
 def _retention(levels: ServiceLevels, level: Mapping, keys: Keys) -> Iterator[RuleOfModel]:
+    if level.truth("unlimited") and level.get("period") is not None:
+        levels.refuse(level, ["unlimited", *keys], f"{_CONTRADICTION}: remove one of the two")
+        return
     if level.truth("unlimited"):
         levels.reading.documented_keys(
             level, "unlimited", *keys, reason="unlimited: the data is never deleted"
