@@ -432,3 +432,51 @@ def test_a_binding_without_its_kind_is_one_to_a_table(key: str | None) -> None:
     assert kind in text
     found = _read(path, text.replace(kind, f'"{key}": "dbt_model",' if key else ""))
     assert _claims(found) == _claims(_read(path, text))
+
+
+WRONG_ARGUMENTS = """\
+duplicateValues, arguments: {properties: [id]}
+duplicateValues, arguments: {properties: [s, id]}
+duplicateValues, arguments: {propertes: [id]}
+duplicateValues, arguments: {foo: 1}
+nullValues, arguments: {filter: "s = 'a'"}
+nullValues, arguments: {missingValues: [a]}
+missingValues, arguments: {missingValues: [null], where: s > 1}
+missingValues, arguments: {missingvalues: [a]}
+invalidValues, arguments: {validValues: [a], patern: b}
+invalidValues, arguments: {validValues: [a], pattern: 3}
+invalidValues, arguments: {validValues: a, pattern: a}
+invalidValues, arguments: {pattern: a, maxLength: 3}
+"""
+RIGHT_ARGUMENTS = """\
+duplicateValues, arguments: {properties: [s]}
+duplicateValues
+nullValues, arguments: {}
+missingValues, arguments: {missingValues: [null, a]}
+invalidValues, arguments: {validValues: [a], pattern: b}
+"""
+WITH_METRICS = {
+    "dcs": FIELDS["dcs"].replace("n: {{type: int}}", "id: {{type: int}}, s: {{type: string, {}}}"),
+    "odcs 3.0": (
+        "apiVersion: v3.0.2\nkind: DataContract\nid: o\nversion: 1.0.0\nstatus: active\n"
+        "schema: [{{name: o, properties: [{{name: id, logicalType: integer}},"
+        " {{name: s, logicalType: string, {}}}]}}]"
+    ),
+}
+WITH_METRICS["dcs"] = WITH_METRICS["dcs"].replace(
+    "items: {{type: int, {}}}", "items: {{type: int}}"
+)
+WITH_METRICS["odcs 3.1"] = WITH_METRICS["odcs 3.0"].replace("v3.0.2", "v3.1.0")
+
+
+@pytest.mark.parametrize("dialect", WITH_METRICS)
+def test_an_argument_that_a_metric_does_not_take_breaks_the_gate(dialect: str) -> None:
+    def broken(metric: str) -> bool:
+        key = "rule" if dialect == "odcs 3.0" else "metric"
+        quality = f"quality: [{{type: library, {key}: {metric}, mustBe: 0}}]"
+        found = _read(Path("contract.yaml"), WITH_METRICS[dialect].format(quality))
+        assert found.contract is not None
+        return any(note.promise is not None for note in found.contract.notes)
+
+    assert [row for row in WRONG_ARGUMENTS.splitlines() if not broken(row)] == []
+    assert [row for row in RIGHT_ARGUMENTS.splitlines() if broken(row)] == []

@@ -10,6 +10,7 @@ from dqx_airflow.contracts import demands as kinds
 from dqx_airflow.contracts.dialects import foreign
 from dqx_airflow.contracts.dialects.rule_names import slug
 from dqx_airflow.contracts.model import column_path
+from dqx_airflow.diagnostics.diagnostic import slip_of
 from dqx_airflow.errors import NoCounterpartError
 
 DQL_METRICS = {
@@ -29,6 +30,14 @@ _OLDER_NAMES = {
     "duplicateCount": "duplicateValues",
 }
 """The metrics of ODCS by their names in older versions."""
+_ARGUMENTS: dict[str, tuple[str, ...]] = {
+    "nullValues": (),
+    "missingValues": ("missingValues",),
+    "invalidValues": ("validValues", "pattern"),
+    "duplicateValues": ("properties",),
+    "rowCount": (),
+}
+"""The arguments of each metric."""
 _ARE_PERCENT = {"rows": False, "percent": True}
 
 
@@ -50,9 +59,26 @@ def translate_metric(rule: MappingType[str, Any], column: str | None) -> foreign
     arguments = rule.get("arguments") or {}
     if not isinstance(arguments, MappingType):
         raise NoCounterpartError("its arguments are not a mapping")
+    _refuse_unknown(metric, arguments)
     checks = (foreign.Check(column, arguments, one, _ARE_PERCENT[unit]) for one in compared)
     demands = tuple(demand for check in checks for demand in _METRICS[metric](check))
     return foreign.Translation(slug(metric), demands)
+
+
+def _refuse_unknown(metric: str, arguments: MappingType[str, Any]) -> None:
+    """:raises NoCounterpartError: the metric does not have one of the arguments."""
+    taken = _ARGUMENTS[metric]
+    unknown = [str(key) for key in arguments if key not in taken]
+    if not unknown:
+        return
+    near = slip_of(unknown[0], taken)
+    if near is not None:
+        hint = f"did you mean '{near}'?"
+    elif taken:
+        hint = f"it takes {' and '.join(taken)}"
+    else:
+        hint = "it takes none"
+    raise NoCounterpartError(f"{metric} has no argument '{unknown[0]}': {hint}")
 
 
 def _null_values(check: foreign.Check) -> foreign.Demands:
@@ -74,8 +100,12 @@ def _invalid_values(check: foreign.Check) -> foreign.Demands:
     column = check.own_column
     pattern = check.keys.get("pattern")
     values = foreign.values_in(check.keys.get("validValues"))
+    if pattern is not None and not isinstance(pattern, str):
+        raise NoCounterpartError("its pattern is not a string")
+    if "validValues" in check.keys and not values:
+        raise NoCounterpartError("validValues takes a list of values")
     demands: list[foreign.ColumnDemand] = [kinds.OneOf(values)] if values else []
-    if isinstance(pattern, str):
+    if pattern is not None:
         demands.append(kinds.Pattern(pattern))
     if not demands:
         raise NoCounterpartError("its arguments have neither validValues nor a pattern")
@@ -87,7 +117,14 @@ def _duplicate_values(check: foreign.Check) -> foreign.Demands:
     if not isinstance(names, list):
         raise NoCounterpartError("properties is not a list")
     columns = tuple(column_path(str(name)) for name in names)
-    columns = columns if check.column is None else (check.column,)
+    if check.column is not None:
+        own = {(check.column,), (check.column.rpartition(".")[2],)}
+        if columns and columns not in own:
+            raise NoCounterpartError(
+                f"its properties are not {check.column} alone: leave them out, or move the rule to "
+                "the quality of the model"
+            )
+        columns = (check.column,)
     if not columns:
         raise NoCounterpartError("its arguments have no properties: list the fields of the key")
     return check.repeated(columns)
