@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -10,7 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+
+from dqx_airflow.dql.sql_parser import InvalidSqlError, TooDeepSqlError, parse_sql
 
 if TYPE_CHECKING:
     from sqlglot import Expr
@@ -48,19 +48,17 @@ def outputs_of(query: str, dialect: str | None = None, tables: Tables | None = N
     :param dialect: the SQL dialect, by its name in DataLex and sqlglot.
     :param tables: known columns of tables, for stars.
     """
-    logging.getLogger("sqlglot").setLevel(logging.ERROR)
     if "{%" in query:
         return Outputs(unknown="a template generates the query, so its columns are unknown")
     text = _QUERY_REFERENCE.sub(_referred, _COMMENTS.sub(" ", query))
     text = _VALUE.sub(_TEMPLATE, text)
     known = dialect if dialect in sqlglot.Dialect.classes else None
     try:
-        statements = [item for item in sqlglot.parse(text, dialect=known) if item is not None]
-    except SqlglotError as error:
-        first = str(error).splitlines()[0].split(" for <class")[0]
-        return Outputs(problem=f"invalid SQL: {first}")
-    except RecursionError:
+        statements = parse_sql(text, known)
+    except TooDeepSqlError:
         return Outputs(problem="the query is nested too deeply")
+    except InvalidSqlError as error:
+        return Outputs(problem=f"invalid SQL: {error}")
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         return Outputs(problem="the query is not a single SELECT")
     try:

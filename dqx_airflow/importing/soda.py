@@ -197,15 +197,16 @@ def _groups_of(settings: Mapping[str, Any]) -> tuple[dict[str, str], tuple[str, 
 
     :raises NoCounterpartError: the query is more than aggregates of groups of one table.
     """
-    import sqlglot
     from sqlglot import exp
+
+    from dqx_airflow.dql.sql_parser import InvalidSqlError, parse_sql
 
     text = foreign_rule.sql_text(settings.get("query"))
     if (variable := foreign_rule.VARIABLE.search(text)) is not None:
         raise NoCounterpartError(f"write the value of the variable {variable[0]}")
     try:
-        query = sqlglot.parse_one(text)
-    except sqlglot.ParseError:
+        (query,) = parse_sql(text, None)
+    except (InvalidSqlError, ValueError):
         raise NoCounterpartError("its query is not valid SQL") from None
     more = ("joins", "having", "limit", "with_", "distinct", "qualify")
     if not isinstance(query, exp.Select) or any(query.args.get(key) for key in more):

@@ -598,9 +598,11 @@ class _Translation:
 
     def _as_decimal(self, node: exp.Cast, scope: _Scope) -> Typed:
         value, kind = self.value(node.this, scope)
-        sizes = [int(part.name) for part in node.to.expressions]
-        if not sizes or not is_of(kind, "sized") or isinstance(node, exp.TryCast):
+        written = [part.name for part in node.to.expressions]
+        is_sized = bool(written) and all(re.fullmatch("[0-9]{1,4}", size) for size in written)
+        if not is_sized or not is_of(kind, "sized") or isinstance(node, exp.TryCast):
             raise self.refusal(node, (kind,))
+        sizes = [int(size) for size in written]
         scale = sizes[1] if len(sizes) > 1 else 0
         # `exp.cast` would leave out a cast of a decimal to one of another size.
         size = exp.DataType.build(f"decimal({sizes[0]},{scale})")

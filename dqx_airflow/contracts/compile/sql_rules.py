@@ -5,21 +5,20 @@ sqlglot parses and writes it. It is expensive to import: this module is imported
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from typing import TYPE_CHECKING
 
-import sqlglot
 from sqlglot import ErrorLevel, exp
-from sqlglot.errors import ParseError, SqlglotError, UnsupportedError
+from sqlglot.errors import UnsupportedError
 
 from dqx_airflow.contracts.compile import sql_forms, terms
 from dqx_airflow.contracts.compile.sql_exact import exact
 from dqx_airflow.contracts.compile.sql_table import sqlglot_dialect
 from dqx_airflow.contracts.compile.value_kinds import Kind, columns_of
 from dqx_airflow.dql import nodes
+from dqx_airflow.dql.sql_parser import SQLGLOT_DEFECTS, InvalidSqlError, TooDeepSqlError, parse_sql
 from dqx_airflow.dql.walk import is_about_items
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values.exact import WrittenFloat
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
 _SPARK = "spark"
 _WINDOWED = "windowed"
-_TOO_DEEP = "the SQL is nested too deeply"
+_TOO_DEEP = str(TooDeepSqlError())
 
 
 class NotInDqlError(NoCounterpartError):
@@ -108,20 +107,12 @@ def value_in_spark(sql: str, sql_dialect: str) -> str:
 
 
 def parsed(sql: str, sql_dialect: str | None) -> Expr:
-    # What sqlglot cannot parse is reported as the reason: its own warning would add nothing.
-    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
     try:
-        trees = sqlglot.parse(sql, dialect=sqlglot_dialect(sql_dialect))
-    except SqlglotError as error:
-        details = error.errors if isinstance(error, ParseError) else []
-        problem = (details[0]["description"] if details else str(error)).splitlines()[0]
-        problem = problem.split(" for <class")[0].rstrip(". ")
-        raise NoCounterpartError(f"invalid SQL: {problem}") from error
-    except ValueError as error:
+        statements = parse_sql(sql, sqlglot_dialect(sql_dialect))
+    except TooDeepSqlError as error:
+        raise NoCounterpartError(str(error)) from None
+    except InvalidSqlError as error:
         raise NoCounterpartError(f"invalid SQL: {error}") from error
-    except RecursionError:
-        raise NoCounterpartError(_TOO_DEEP) from None
-    statements = [statement for statement in trees if statement is not None]
     if len(statements) != 1:
         raise NoCounterpartError("expected one statement")
     tree = statements[0]
@@ -147,6 +138,8 @@ def _meant(tree: Expr, sql_dialect: str | None, scope: sql_forms.SqlScope) -> Ex
         return exact(tree, sql_dialect, columns, scope.name)
     except RecursionError:
         raise NoCounterpartError(_TOO_DEEP) from None
+    except SQLGLOT_DEFECTS as error:
+        raise NoCounterpartError("SQL that cannot be translated") from error
 
 
 def _in_spark(tree: Expr) -> str:
@@ -156,6 +149,8 @@ def _in_spark(tree: Expr) -> str:
         raise NoCounterpartError(f"Spark SQL has nothing for it: {error}") from error
     except RecursionError:
         raise NoCounterpartError(_TOO_DEEP) from None
+    except SQLGLOT_DEFECTS as error:
+        raise NoCounterpartError("SQL that cannot be translated") from error
 
 
 # Tables and columns ------------------------------------------------------------------------------
@@ -459,7 +454,11 @@ def _number(text: str) -> int | float:
     try:
         return int(text)
     except ValueError:
+        pass
+    try:
         return WrittenFloat(text)
+    except ValueError:
+        raise NoCounterpartError(f"invalid SQL: {text} is not a number") from None
 
 
 def from_of(query: exp.Query) -> Expr | None:
@@ -494,7 +493,10 @@ def comparison(predicate: str, dialect: str | None) -> tuple[Expr, tuple[str, fl
         sign = -1
     if not isinstance(number, exp.Literal) or number.is_string:
         return None
-    return tree.this, (op, sign * float(number.this))
+    try:
+        return tree.this, (op, sign * float(number.this))
+    except ValueError:  # such as `1e`
+        return None
 
 
 def _lenient(text: str, dialect: str | None) -> Expr | None:
@@ -502,6 +504,7 @@ def _lenient(text: str, dialect: str | None) -> Expr | None:
     # Placeholders such as {model} are words to the parser.
     plain = text.replace("{", "__").replace("}", "__")
     try:
-        return sqlglot.parse_one(plain, read=dialect or "spark")
-    except (SqlglotError, ValueError, RecursionError):
+        statements = parse_sql(plain, dialect or "spark")
+    except InvalidSqlError:
         return None
+    return statements[0] if len(statements) == 1 else None

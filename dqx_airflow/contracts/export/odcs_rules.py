@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from dqx_airflow.contracts import demands
@@ -125,17 +124,15 @@ def translated_query(query: str, read: str | None, write: str) -> str | None:
     """The query in another dialect; None if it cannot be parsed."""
     if (read or "spark") == write or {read, write} <= {None, "spark", "databricks"}:
         return query
-    import sqlglot
-    from sqlglot.errors import SqlglotError
+    from dqx_airflow.dql.sql_parser import InvalidSqlError, transpiled
 
-    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
     # Placeholders are not SQL: they are replaced by names.
     marks = {"{model}": "dqx__model", "{field}": "dqx__field", "{column}": "dqx__column"}
     for mark, name in marks.items():
         query = query.replace(mark, name)
     try:
-        (text,) = sqlglot.transpile(query, read=read or "spark", write=write)
-    except (SqlglotError, ValueError, RecursionError):
+        text = transpiled(query, read or "spark", to=write)
+    except InvalidSqlError:
         return None
     for mark, name in marks.items():
         text = text.replace(name, mark)

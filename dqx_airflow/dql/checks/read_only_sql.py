@@ -6,7 +6,6 @@ sqlglot parses it. It is imported only if a suite contains such SQL.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from functools import cache
 from typing import TYPE_CHECKING
@@ -199,23 +198,16 @@ def _moment_in(node: Expr) -> str | None:
 
 def _only(text: str) -> Expr:
     """Parses the single statement of a text, which must neither write nor leave Spark SQL."""
-    import sqlglot
     from sqlglot import exp
-    from sqlglot.errors import ParseError, SqlglotError
 
-    # Unknown syntax is rejected below: sqlglot's own warning would add nothing.
-    logging.getLogger("sqlglot").setLevel(logging.ERROR)
+    from dqx_airflow.dql.sql_parser import InvalidSqlError, TooDeepSqlError, parse_sql
+
     try:
-        statements = [
-            parsed for parsed in sqlglot.parse(text, dialect="spark") if parsed is not None
-        ]
-    except SqlglotError as error:
-        details = error.errors if isinstance(error, ParseError) else []
-        problem = (details[0]["description"] if details else str(error)).splitlines()[0]
-        problem = problem.split(" for <class")[0]
-        raise _RefusedSqlError(f"invalid Spark SQL: {problem}") from error
-    except RecursionError:
-        raise _RefusedSqlError("the SQL is nested too deeply") from None
+        statements = parse_sql(text, "spark")
+    except TooDeepSqlError as error:
+        raise _RefusedSqlError(str(error)) from None
+    except InvalidSqlError as error:
+        raise _RefusedSqlError(f"invalid Spark SQL: {error}") from error
     if len(statements) != 1:
         raise _RefusedSqlError("expected one statement")
     statement = statements[0]

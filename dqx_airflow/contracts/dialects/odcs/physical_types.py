@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import re
 from dataclasses import dataclass
 
@@ -102,12 +101,12 @@ def _word(written: str) -> str:
 
 def _transpiled(text: str, sql_dialect: str | None) -> PhysicalType | None:
     from sqlglot import exp
-    from sqlglot.errors import SqlglotError
 
-    logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
+    from dqx_airflow.dql.sql_parser import InvalidSqlError, parse_type
+
     try:
-        data_type = exp.DataType.build(text, dialect=sql_dialect if sql_dialect != "ansi" else None)
-    except (SqlglotError, ValueError, RecursionError):
+        data_type = parse_type(text, sql_dialect if sql_dialect != "ansi" else None)
+    except InvalidSqlError:
         return None
     kind = data_type.this.name if isinstance(data_type.this, exp.DataType.Type) else ""
     sizes = [int(part.name) for part in data_type.expressions if part.name.isdigit()]
