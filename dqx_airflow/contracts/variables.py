@@ -26,8 +26,10 @@ _PLACEHOLDERS = key_words("placeholders")
 def given_variables(
     words: Iterable[str], environment: MappingType[str, str], option: str = "--variable"
 ) -> dict[str, str]:
-    """The variables of `NAME=VALUE`, or of `NAME` for one of the environment.
+    """The values of variables by name, from words such as `NAME=VALUE`, or `NAME` for a variable
+    of the environment. A `NAME` that the environment lacks is left out.
 
+    :param option: the option or argument with the words, for messages.
     :raises RequestError: a word has another form, or may be a secret.
     """
     found = {}
@@ -38,7 +40,7 @@ def given_variables(
             raise RequestError(f"{option} {name}: not the name of a variable", hint)
         if is_given or name in environment:
             found[name] = value if is_given else environment[name]
-        # Also of a name that the environment lacks here: the worker may have it.
+        # The name is checked even if the environment lacks it here: the worker may have it.
         refuse_secrets({name: found.get(name, "")}, option)
     return found
 
@@ -56,8 +58,11 @@ def refuse_secrets(variables: MappingType[str, str], option: str = "variables:")
 
 @dataclass(slots=True)
 class Variables:
-    """The variables of one contract; None keeps all references. Dialects and versions without
-    variables treat a reference as text, and report a warning."""
+    """The variables of one contract.
+
+    `known` are their values by name; None keeps all references. `are_defined` is False for dialects
+    and versions without variables: a reference stays, and is reported as a warning.
+    """
 
     known: MappingType[str, str] | None
     report: Callable[[Diagnostic], None]
@@ -70,7 +75,10 @@ class Variables:
         return replace(document, root=self._node(document.root, ()))
 
     def _node(self, node: Node, path: Path) -> Node:
-        """:param path: where the node is used: an alias, elsewhere than its anchor."""
+        """The node with the values of the references in it.
+
+        :param path: the path at which the node is used, for an alias not the path of its anchor.
+        """
         if isinstance(node, Scalar):
             return self._scalar(node, path)
         if isinstance(node, Sequence):

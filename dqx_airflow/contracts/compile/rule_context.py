@@ -10,16 +10,20 @@ from dqx_airflow.contracts.model import Contract, Field, Model, Rule
 from dqx_airflow.values import DatasetRef
 
 _OF_ONE_DATABASE = ("postgres", "postgresql")
+"""The types of servers whose queries read the tables of one database only."""
 _FIRST_SCHEMAS = ("public", "dbo", "main")
 """The default schemas of databases."""
 
 
 @dataclass(frozen=True, slots=True)
 class RuleContext:
-    """A rule in its context. `way` is the path of fields from the column to the field of the rule;
-    empty without a field. `ref` is the dataset of the model and `on` the date of its data, if
-    known. A rule that `is_filtered` applies to some of the rows, which SQL with a query of its own
-    cannot express."""
+    """A rule in its context.
+
+    `way` is the path of fields from the column to the field of the rule; empty for a rule on the
+    model. `ref` is the dataset of the model, and `on` the date of its data, if known. If
+    `is_filtered`, the rule applies to some of the rows only, which SQL with a query of its own
+    cannot express.
+    """
 
     contract: Contract
     model: Model
@@ -31,11 +35,12 @@ class RuleContext:
 
     @property
     def item(self) -> Field | None:
+        """The field of the rule; None for a rule on the model."""
         return self.way[-1] if self.way else None
 
     @property
     def reachable(self) -> tuple[Field, ...]:
-        """The part of the path that DQL can express: up to the first array or map."""
+        """The part of the path that DQL can express: up to the first array or map, inclusive."""
         for number, (outer, inner) in enumerate(pairwise(self.way)):
             if all(inner is not part for part in outer.fields):
                 return self.way[: number + 1]
@@ -43,13 +48,14 @@ class RuleContext:
 
     @property
     def is_reachable(self) -> bool:
+        """True if DQL can express all of the path: no array or map has further fields in it."""
         return len(self.reachable) == len(self.way)
 
     def dataset(self, written: str) -> str:
-        """The dataset of a table: a model of the contract by its name, its location, or its name
-        on a server (`public.orders`), or else the name as written.
+        """The name of the dataset for a table in SQL: the model with this name, this location, or
+        this name on a server (`public.orders`), or else the name as written, without backticks.
 
-        Without a server that has a schema, the default schemas of databases are assumed.
+        If no server has a schema, the default schemas of databases are assumed.
         """
         bare = written.replace("`", "")
         for model in self.contract.models:

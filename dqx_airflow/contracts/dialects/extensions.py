@@ -31,7 +31,8 @@ from dqx_airflow.diagnostics.diagnostic import did_you_mean
 
 
 def at_the_top(reading: ClauseReader, key: str) -> Node | None:
-    """The value of a key at the root or below `contract`, or of a custom property of that name."""
+    """The value of a key at the root, of a custom property with its name, or of the key below
+    `contract`; None without one."""
     if (node := reading.root.get(key)) is not None:
         return node
     for item in reading.mappings(reading.root, "customProperties"):
@@ -45,8 +46,8 @@ _CUSTOM = "customProperties"
 
 
 def read_acceptances(reading: ClauseReader, models: Collection[str]) -> tuple[Acceptance, ...]:
-    """All acceptances of the document. An acceptance without an owner or a reason is reported and
-    ignored.
+    """All acceptances of the document. An acceptance without an owner, a reason or a clause is
+    reported and ignored; an acceptance of an unknown clause is reported and kept.
 
     :param models: the names of models, which are the prefixes of the names of assertions.
     """
@@ -62,6 +63,7 @@ def read_acceptances(reading: ClauseReader, models: Collection[str]) -> tuple[Ac
 
 
 def _within(reading: ClauseReader, node: Node) -> Iterator[Acceptance]:
+    """The acceptances in a node and below it, in the order of the document."""
     if isinstance(node, Sequence):
         for item in node.items:
             yield from _within(reading, item)
@@ -79,6 +81,10 @@ def _within(reading: ClauseReader, node: Node) -> Iterator[Acceptance]:
 
 
 def _acceptance(reading: ClauseReader, node: Node, owner: Path) -> Iterator[Acceptance]:
+    """The complete acceptances in a value of `x-dqx-accepted`: a mapping, or a list of mappings.
+
+    :param owner: the path of the element with the key, which an item without a `clause` accepts.
+    """
     reading.documented(node, "records who accepts that a clause is not checked")
     for item in node.items if isinstance(node, Sequence) else (node,):
         mapping = item if isinstance(item, Mapping) else NOTHING
@@ -106,7 +112,8 @@ INCIDENT = "x-dqx-incident"
 
 
 def with_extension(reading: ClauseReader, incident: IncidentResponse) -> IncidentResponse:
-    """The incident response of the dialect, with the values of the extension instead of its own."""
+    """The incident response of the dialect, in which each value that the extension has replaces
+    the value of the dialect."""
     extension = at_the_top(reading, INCIDENT)
     if not isinstance(extension, Mapping):
         return incident

@@ -39,7 +39,7 @@ DATABASES: dict[str, str] = {
     "pg": "postgres",
     "pgsql": "postgres",
 }
-"""The SQL dialects of databases, by their names in sqlglot."""
+"""The SQL dialect of each database, as sqlglot names it, by the type of the server."""
 SQL_DIALECTS: dict[str, str | None] = {
     **DATABASES,
     "spark": None,
@@ -55,7 +55,7 @@ SQL_DIALECTS: dict[str, str | None] = {
     "s3": "duckdb",
     "sftp": "duckdb",
 }
-"""The SQL dialects of all servers, by their names in sqlglot; None for Spark's own."""
+"""The SQL dialect of each server, as sqlglot names it, by its type; None for Spark's own."""
 _TABLE_PARTS = {
     "bigquery": ("project", "dataset"),
     "databricks": ("catalog", "schema"),
@@ -74,16 +74,18 @@ _SCHEMES = {
     "gcs": ("gs", "gcs"),
     "local": ("file",),
 }
-"""The schemes of locations on file servers, by their type; the first is the one to write."""
+"""The schemes of locations on file servers, by their type; a hint suggests the first."""
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _STREAMS = ("pubsub", "kinesis", "sqs", "api", "custom", "table", "unity", "fabric")
+"""The other types of servers that DCS allows: streams, APIs and catalogs."""
 STORED_FORMATS = (*FORMATS, "text", "xml", "excel", "protobuf", "hudi")
 """The formats of files and messages."""
 _PLACES = ("location", "path", "topic", "stream")
+"""The keys for the location of a server of DCS; the first one that is present counts."""
 
 
 def read_servers(reading: ClauseReader, servers: document.Mapping) -> Iterator[Server]:
-    """Reads the servers of DCS. They are never checked against data."""
+    """Reads the servers of DCS. Their clauses are documented: no data is checked against them."""
     reading.documented(servers, "the location of the data")
     for name, entry in servers.entries.items():
         if not isinstance(entry.node, document.Mapping):
@@ -101,10 +103,10 @@ def read_server(
     location: Callable[[document.Mapping, str], str | None],
     options: Callable[[document.Mapping], Iterable[tuple[str, str]]],
 ) -> Server:
-    """Reads a server; without a name, its type is its name.
+    """Reads a server of either standard; without a name, its type is its name.
 
-    :param location: returns the location of a server of a type; `options` returns the options for
-        reading its files.
+    :param location: the function that returns the location of a server, given its type.
+    :param options: the function that returns the options for reading the files of a server.
     """
     kind = (server.text("type") or "").strip().lower()
     reading.one_of(server, "format", STORED_FORMATS)
@@ -118,7 +120,7 @@ def read_server(
         format=server.text("format"),
         environment=server.text("environment"),
         options=(*options(server), *_endpoint_options(server)),
-        # If the database is unknown, it is what all have in common.
+        # An unknown database gets the syntax that all databases share.
         sql_dialect=SQL_DIALECTS.get(re.sub(r"[\s_-]", "", kind), "ansi") if kind else None,
     )
 
@@ -143,14 +145,16 @@ def _check_location(reading: ClauseReader, server: document.Mapping, kind: str) 
 
 
 def sql_dialect_of(word: str) -> str | None:
-    """The name in sqlglot for a `dialect`, None for Spark's own.
+    """The name in sqlglot for the value of a `dialect` in a contract; None for Spark's own.
 
-    :raises KeyError: the dialect does not exist.
+    :raises KeyError: the dialect is unknown.
     """
     return SQL_DIALECTS[word.strip().lower()]
 
 
 def _location(server: document.Mapping, kind: str) -> str | None:
+    """The location of a server of DCS. In a database it is the qualified name of a table, with
+    `{model}` for the name of a model; None if a key for it is missing."""
     for key in _PLACES:
         if (place := server.text(key)) is not None:
             return place

@@ -52,9 +52,11 @@ def dataset_settings(
     """The dataset settings of a contract, by the names in its suite.
 
     `given` settings win over the server; settings that only the contract contains (keys, the
-    columns of text files) are added if they are not given. Columns that it masks stay masked.
+    columns of text files) are added if they are not given. Columns that the contract masks stay
+    masked.
 
-    :param of_formats: the options of all files of a format. For files at a given location they win
+    :param server: the name of the server; by default the server of a contract that has only one.
+    :param of_formats: reader options by the format of files. For files at a given location they win
         over the options of the server.
     :raises RequestError: the contract has no such server, or the location of a model is unknown.
     """
@@ -81,10 +83,10 @@ def dataset_settings(
 def completed_datasets(
     contract: elements.Contract, refs: Iterable[values.DatasetRef], server: str | None = None
 ) -> tuple[values.DatasetRef, ...]:
-    """The datasets with the settings of the contract for reading them, as in a gate that is given
-    their settings.
+    """The datasets, each with the settings that the contract adds for reading it, as in a gate.
 
-    :param server: the server whose options apply to files of its format, by default the only one.
+    :param server: the name of the server whose options apply to files of its format; by default the
+        server of a contract that has only one.
     :raises RequestError: the contract has no such server.
     """
     given = {ref.name: ref for ref in refs}
@@ -137,7 +139,8 @@ def _format_on(server: elements.Server) -> str | None:
 
 
 def known_of(model: elements.Model, *, file_format: str | None) -> dict[str, Any]:
-    """The dataset settings in a model: keys, masked columns, the columns of its files."""
+    """The dataset settings that a model determines: keys, masked columns, and for files of some
+    formats their schema or reader options."""
     known: dict[str, Any] = {}
     if model.key:
         known["keys"] = list(map(elements.plain_name, model.key))
@@ -154,7 +157,8 @@ def known_of(model: elements.Model, *, file_format: str | None) -> dict[str, Any
 
 
 def _as_settings(given: Any) -> dict[str, Any] | None:
-    """A dataset as a mapping of settings; None for one that the checks of datasets reject."""
+    """A dataset as a mapping of settings; None for a value of another type, which the checks of
+    datasets reject."""
     if isinstance(given, values.DatasetRef):
         given = settings_of(given)
     elif isinstance(given, str | os.PathLike):
@@ -176,7 +180,10 @@ def _columns(given: Any) -> list[str]:
 
 
 def _server(contract: elements.Contract, name: str | None) -> elements.Server | None:
-    """The server with a name; without a name, the only server."""
+    """The server with a name; without a name, the server of a contract that has only one.
+
+    :raises RequestError: the contract has no server with the name.
+    """
     if name is None:
         return contract.servers[0] if len(contract.servers) == 1 else None
     servers = {server.name: server for server in reversed(contract.servers)}
