@@ -11,7 +11,10 @@ ERROR = "error: "
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A claim of a conformance case whose value on an engine differs from the expected one."""
+    """A claim of a conformance case whose value on an engine differs from the expected one.
+
+    `due` is the expected value, `found` the value on the engine.
+    """
 
     case: str
     claim: str
@@ -20,7 +23,7 @@ class Difference:
 
     @property
     def is_error(self) -> bool:
-        """True if the engine returned an error instead of a value, so that no verdict is wrong."""
+        """True if the engine returned an error instead of a value: an error is no wrong verdict."""
         return self.found.startswith(ERROR)
 
 
@@ -30,12 +33,13 @@ PROVE_AGAIN = "prove again"
 
 @dataclass(frozen=True, slots=True)
 class EngineProof:
-    """The result of all cases on one engine.
+    """The result of all conformance cases on one engine.
 
-    `key` identifies the engine: the version and build of Spark, the kind of session, the plugins
-    and settings that may change a value, and our version; `engine` is that as JSON. `doubts` are
-    the traits of requests that are not judged there. `untried` are reasons, with the number of
-    claims.
+    `key` is the digest of what identifies the engine: the version and build of Spark, the kind of
+    session, the plugins and settings that may change a value, and our version. `engine` contains
+    the same as JSON. `agreeing` is the number of claims with the expected value. `doubts` are the
+    traits of requests that gates do not judge on this engine. `untried` are the reasons why claims
+    were not tried, each with the number of these claims.
     """
 
     key: str
@@ -49,7 +53,8 @@ class EngineProof:
 
     @property
     def mark(self) -> str:
-        """One line for a report: `proven on 2026-11-24: 1,538 claims agree`."""
+        """The proof in one line of a report: `proven on 2026-11-24: 1,538 claims agree`, and the
+        numbers of other values, errors and untried claims, if there are any."""
         text = f"proven on {self.at.date()}: {self.agreeing:,} claims agree"
         errors = sum(difference.is_error for difference in self.differences)
         others = len(self.differences) - errors
