@@ -20,6 +20,7 @@ from dqx_airflow.results.query import StoredResults
 from dqx_airflow.values import EngineProof
 
 _HERE = ("localhost", "127.0.0.1", "::1")
+"""The hosts in addresses that are this machine."""
 
 
 def prove_engine(
@@ -27,9 +28,12 @@ def prove_engine(
 ) -> bool:
     """Proves the engine of a connection, prints what differs, and stores the result.
 
+    :param address: the address of the connection; None for the connection in the settings.
     :param root: the results root; without one nothing is stored.
-    :param folder: where files for the cases are written; Spark must see it.
-    :return: whether the engine has the expected value in every case, so that gates may use it.
+    :param folder: the folder for files of the cases, which Spark must see; without one, the cases
+        with files are tried only if Spark runs on this machine.
+    :return: True if the values leave no trait of requests in doubt. Errors, and cases that were not
+        tried, raise no doubt.
     :raises DqxError: the engine cannot be reached, or the result cannot be stored.
     """
     settings = settings_here()
@@ -51,6 +55,7 @@ def prove_engine(
 
 
 def _is_on_this_machine(connection: Connection) -> bool:
+    """True if Spark runs on this machine, and so sees its files."""
     if connection.kind in (ConnectionKind.LOCAL, ConnectionKind.SAIL):
         return True
     is_server = connection.kind in (ConnectionKind.CONNECT, ConnectionKind.STANDALONE)
@@ -58,7 +63,8 @@ def _is_on_this_machine(connection: Connection) -> bool:
 
 
 def proof_as_json(proof: EngineProof, connection: Connection, root: str | None) -> str:
-    """The proof as an object; `engine` has the version, the kind of session and the settings."""
+    """The proof as the text of a JSON object, whose `engine` is an object with the version, the
+    kind of session and the settings."""
     form = asdict(proof) | {
         "connection": str(connection),
         "engine": json.loads(proof.engine),
