@@ -21,10 +21,11 @@ _OUTPUT = "see its output"
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The ending of a job: in words, advice for a job without a report, and whether it reached its
-    time limit.
+    """The ending of a job.
 
-    `last_lines` are the last lines of its output, unless the task log contains them.
+    `how` is the ending in words, and `advice` the hint for a job without a report. `is_late` is
+    True if the job reached its time limit. `last_lines` are the last lines of its output, unless
+    the task log contains them.
     """
 
     how: str
@@ -35,7 +36,10 @@ class Ending:
 
 
 def ending_of_code(code: int | None, timeout_s: float | None) -> Ending:
-    """The meaning of the job's exit code."""
+    """The ending of a job with an exit code; a missing code counts as success.
+
+    :param timeout_s: the time limit of the job, None without one.
+    """
     if not code:
         return Ending(
             f"the Spark job succeeded (exit code {code})",
@@ -56,7 +60,7 @@ def ending_of_submission(hook: Any, error: Exception | None, timeout_s: float | 
             "install pyspark or a Spark distribution there, or set spark_binary",
         )
     code = getattr(getattr(hook, "_submit_sp", None), "returncode", None)
-    # The driver's own, if the cluster reports it.
+    # The exit code of the driver itself, if the cluster reports it.
     code = getattr(hook, "_spark_exit_code", None) or code
     if error is None or code:
         return ending_of_code(code, timeout_s)
@@ -67,8 +71,8 @@ def ending_of_submission(hook: Any, error: Exception | None, timeout_s: float | 
 
 
 def with_cause(ending: Ending, spark: SparkLog) -> Ending:
-    """The ending with the last error in the output of the job, and with the location of the
-    rest."""
+    """The ending with the last error in the output of the job, and with the location of that
+    output."""
     where = f"see {spark.path}" if spark.is_file else "see its output above"
     advice = where if ending.advice == _OUTPUT else ending.advice
     lines = spark.tail if spark.is_file else ()
@@ -96,10 +100,10 @@ def _late(timeout_s: float) -> Ending:
 def stored_reports(
     request: GateRequest, location: ResultsLocation
 ) -> tuple[GateReport, ...] | None:
-    """The complete reports of exactly this attempt, if all exist.
+    """The complete reports of exactly this attempt; None if one of them is missing.
 
-    Before the submission it serves a task that was restarted within the same try, and detects an
-    unreadable store before a JVM is started.
+    Called before the submission, it finds the reports of a task that was restarted within the same
+    try, and detects an unreadable store before a JVM is started.
 
     :raises GateInfrastructureError: the store cannot be read.
     """

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class FoundSource:
-    """A source; its file, None for one in the DAG itself; and the folder of the DAG."""
+    """A source. `path` is its file, None for a text in the DAG itself, and `folder` the folder of
+    the DAG."""
 
     source: SourceFile
     path: Path | None
@@ -36,7 +37,7 @@ def find_source(given: Any, folder: Path | None, *, kind: str, signs: str) -> Fo
 
     :param folder: the folder of the DAG's file.
     :param kind: "suite" or "contract", the argument and its word in messages.
-    :param signs: a substring of every such text, and of no path.
+    :param signs: characters, each of which shows that the argument is a text and not a path.
     :raises GateMisconfigured: the file does not exist, or it cannot be read.
     """
     from dqx_airflow.dql.syntax.source_file import read_source
@@ -79,7 +80,8 @@ def possible_paths(text: str, folder: Path | None) -> list[Path]:
 def errors_in(
     diagnostics: Iterable[Diagnostic], sources: Mapping[str, str], name: str
 ) -> list[str]:
-    """The errors of a source, with its lines, as one mistake; empty without errors.
+    """A list with one mistake, which contains the errors of a source with the lines that they
+    point to; empty without errors.
 
     :param name: the name of the source in messages.
     """
@@ -166,9 +168,11 @@ def selectable_suites(
     datasets: Sequence[DatasetRef],
     contract: EnforcedContract | None = None,
 ) -> tuple[list[nodes.Suite | None], list[str]]:
-    """Reduces each suite to its selected assertions, for any date; also returns mistakes.
+    """Reduces each suite to its selected assertions, for any date, None if there are none; and
+    returns the mistakes of the selection. With a mistake no suite is reduced.
 
-    With profiles the severity of an assertion depends on the date, so it is not compared then.
+    With profiles the severity of an assertion depends on the date, so the severity of the selection
+    is ignored.
     """
     everything: list[nodes.Suite | None] = [suite for suite, _ in suites]
     has_profiles = any(suite.profiles for suite, _ in suites)
