@@ -22,9 +22,9 @@ _Point: TypeAlias = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class PastValue:
-    """A past value. `when` is its date as text, `limits` what it was compared with, `event` another
-    event at that time with a mark of its own. `on` is the date, which positions the value, and
-    `href` the page of the run."""
+    """A past value. `when` is its date as text, and `on` its date, by which it is positioned.
+    `limits` are the numbers that it was compared with, `event` is the text of another event at that
+    time, which gets a mark, and `href` the page of the run."""
 
     when: str
     value: MetricValue
@@ -60,8 +60,11 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """The shapes to draw. `lines` and `limits` are the points of polylines; `levels` name the
-    heights of `rules`, highest first, and `days` the positions of `posts`. `limit` is the last one.
+    """The shapes to draw. `lines` and `limits` are the points of polylines.
+
+    `rules` are the heights of the horizontal lines, highest first, and `levels` their labels.
+    `posts` are the positions of the vertical lines, and `days` their labels; without dates there
+    are no such lines, and `days` has the first and last `when`. `limit` is the last limit as text.
     """
 
     width: int
@@ -93,8 +96,8 @@ def past_of(on: date, verdict: Verdict, href: str = "") -> PastValue:
 
 
 def limits_of(threshold: MetricValue, expected: str) -> tuple[float, ...]:
-    """The threshold as a number, and the upper one of a condition with two, from `expected`; empty
-    if it is not a number."""
+    """The limits of a condition as numbers: the threshold, and for a range, such as `between`, the
+    upper limit from the text `expected`. Empty if the threshold is not a number."""
     if not is_finite_number(threshold):
         return ()
     assert isinstance(threshold, NUMBERS)
@@ -187,7 +190,7 @@ class _Plane:
 
     @property
     def bottom(self) -> float:
-        """The position of what has no number."""
+        """The position of a mark without a number."""
         return round(self.height - _MARGIN / 2, 1)
 
 
@@ -235,7 +238,8 @@ def _finite_or_none(value: MetricValue) -> float | None:
 
 
 def _polylines(points: Sequence[_Point | None]) -> tuple[str, ...]:
-    """The segments without a gap."""
+    """The polylines through consecutive points; a missing point ends one, and a single point has
+    none."""
     stretches = [list(group) for is_drawn, group in groupby(points, bool) if is_drawn]
     return tuple(
         " ".join(f"{point[0]},{point[1]}" for point in stretch if point)
