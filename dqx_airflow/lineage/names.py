@@ -76,6 +76,7 @@ def _is_date(part: str) -> bool:
 
 
 def _is(text: str, form: str, length: int) -> bool:
+    """True for a text of this length with this date format."""
     if len(text) != length:
         return False
     try:
@@ -88,7 +89,7 @@ def _is(text: str, form: str, length: int) -> bool:
 _URI = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*):(?://(?P<authority>[^/]*))?(?P<path>.*)", re.S
 )
-# s3a and s3n are other clients of the same store, and so on: one store, one name.
+# Schemes of several clients of the same store, such as s3a and s3n: one store, one name.
 _OBJECT_STORES = {
     **dict.fromkeys(("s3", "s3a", "s3n"), "s3"),
     **{"gs": "gs", "wasb": "wasbs", "wasbs": "wasbs"},
@@ -181,6 +182,7 @@ def _named(namespace: str, name: str, uri: str | None) -> DatasetName:
 
 
 def _without_credentials(scheme: str, authority: str) -> str:
+    """The authority of a URI without user and password; a container before the @ stays."""
     user, at, host = authority.rpartition("@")
     if scheme in _CONTAINER_FIRST:
         return user.partition(":")[0] + at + host
@@ -196,8 +198,8 @@ _LONGEST_BYTES = 1000
 
 
 def location_of(snapshot: DatasetSnapshot) -> str | None:
-    """The location of a dataset; None for a query, and for a location that the address of a page
-    could not contain.
+    """The location of a dataset without its dates, partitions and globs; None for a query, and for
+    a location that is too long for the address of a page.
 
     >>> location_of(DatasetSnapshot("orders", "s3a://lake/orders/2026-11-23/", "csv"))
     's3://lake/orders'
