@@ -12,7 +12,7 @@ from dqx_airflow.contracts.field_types import names_in
 from dqx_airflow.contracts.model import Field, parts_of, without_quoted
 from dqx_airflow.dql import nodes
 from dqx_airflow.errors import NoCounterpartError
-from dqx_airflow.metrics.spark_values import timestamp_in
+from dqx_airflow.metrics.spark_values import has_nanoseconds, timestamp_in
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.values.exact import WrittenFloat, exact_as_written, is_finite_number, magnitude
 
@@ -135,13 +135,27 @@ def literal(value: Literal, kind: ValueKind) -> nodes.Expression:
         return number(numeric)
     if kind is ValueKind.BOOLEAN and str(value).lower() in ("true", "false"):
         return nodes.Truth(str(value).lower() == "true")
-    if kind in (ValueKind.DATE, ValueKind.TIMESTAMP) and isinstance(value, str):
+    is_moment = isinstance(value, str) and len(value) > 4 and timestamp_in(value) is not None
+    if kind is ValueKind.TIMESTAMP and is_moment:
+        return text(_in_utc(str(value)))
+    if kind is ValueKind.DATE and isinstance(value, str):
         try:
             return nodes.Day(date.fromisoformat(value if len(value) == 10 else ""))
         except ValueError:
-            if timestamp_in(value) is not None and len(value) > 4:
+            if is_moment:
                 return text(value)
     raise NoCounterpartError(f"{literal_text(value)!r} is not of type {kind.value}")
+
+
+def _in_utc(written: str) -> str:
+    """A timestamp with the zone UTC: Spark reads one without a zone in the zone of the session.
+
+    Spark drops the zone beside a timestamp without one, which is in UTC.
+    """
+    moment = timestamp_in(written)
+    if moment is None or has_nanoseconds(written):  # an error of the suite
+        return written
+    return f"{moment.isoformat()}Z"
 
 
 def _plain(value: Literal) -> nodes.Expression:
