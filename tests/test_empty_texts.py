@@ -25,7 +25,7 @@ from dqx_airflow.results.receipts import signing_key
 from dqx_airflow.values import DatasetRef, RunOptions
 from tests.command_line import dql
 
-EMPTY = ("", " ", "\n\t")
+EMPTY = ("", " ", "\n\t", "\u200b")
 
 
 def commands() -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -154,7 +154,7 @@ def test_no_setting_of_a_file_takes_an_empty_text(
 @pytest.mark.parametrize("key", ["masked", "keys"])
 def test_no_list_of_columns_takes_an_empty_one(tmp_path: Path, key: str) -> None:
     file = tmp_path / "dqx.toml"
-    for value in ("['']", "['id', ' ']", "','"):
+    for value in ("['']", "['id', ' ']", "','", "'a,,b'", "'a, ,b'"):
         file.write_text(f"[datasets.orders]\npath = 'lake'\n{key} = {value}\n")
         (problem,) = read_settings(file).problems
         assert f"empty column in {key}" in problem.message

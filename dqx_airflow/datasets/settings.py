@@ -133,8 +133,7 @@ def options_of(name: str, given: Any) -> tuple[tuple[str, str], ...]:
 def _columns(setting: str, name: str, given: Any) -> tuple[str, ...]:
     """The columns of a setting: a list, or one comma-separated string."""
     if isinstance(given, str):
-        words = [column.strip() for column in given.split(",")]
-        given = [word for word in words if word] or words
+        given = [column.strip() for column in given.split(",")]
     if not isinstance(given, Sequence) or not all(isinstance(column, str) for column in given):
         raise RequestError(f"dataset '{name}' has {setting}={given!r}: write a list of columns")
     if has_blank(given):

@@ -5,14 +5,23 @@ An option that protects would be off silently, so an empty string is never treat
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator, Mapping
 
 from dqx_airflow.errors import RequestError
 
+_FILLERS = "\u115f\u1160\u2800\u3164\uffa0"
+"""Letters and symbols that look like white space."""
+
 
 def is_blank(value: object) -> bool:
-    """True for a string that is empty or only white space."""
-    return isinstance(value, str) and not value.strip()
+    """True for a string without a visible character: empty, white space, a zero-width space."""
+    return isinstance(value, str) and all(map(_is_invisible, value))
+
+
+def _is_invisible(character: str) -> bool:
+    is_format = unicodedata.category(character) == "Cf"
+    return is_format or character.isspace() or character in _FILLERS
 
 
 def has_blank(value: object) -> bool:

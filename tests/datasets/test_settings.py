@@ -58,7 +58,19 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"path": "/a", "query": "SELECT 1"}, "exactly one of path"),
     *(
         ({"path": "/a", key: empty}, f"an empty {key}: remove it, or write a value")
-        for key, empty in [("filter", ""), ("date_column", " "), ("version", ""), ("masked", "")]
+        for key, empty in [
+            ("filter", ""),
+            ("filter", "\u200b"),
+            ("date_column", " "),
+            ("version", ""),
+            ("masked", ""),
+            ("masked", "\u2060\u3164"),
+        ]
+    ),
+    *(
+        ({"path": "/a", key: columns}, f"an empty column in {key}: remove it")
+        for key in ("masked", "keys")
+        for columns in ("a,,b", "a, ,b", "a,", ",a", "a,\u200b", ["a", "\u200b"])
     ),
     ({"path": "/a", "date_column": ["ds"]}, r"date_column=\['ds'\]: write a string"),
     ({"path": "/a", "version": 1.5}, "version=1.5: write the number of a Delta version"),
