@@ -129,15 +129,11 @@ def lengths(node: Node) -> tuple[int, int | None]:
         case End():
             return 1, 0
         case Concatenation(items=items):
-            each = [lengths(item) for item in items]
-            most = [high for _, high in each if high is not None]
-            fewest = sum(low for low, _ in each)
-            return fewest, sum(most) if len(most) == len(each) else None
+            fewest, most = _lengths_of(items)
+            return sum(fewest), None if most is None else sum(most)
         case Choice(branches=branches):
-            each = [lengths(branch) for branch in branches]
-            most = [high for _, high in each if high is not None]
-            fewest = min(low for low, _ in each)
-            return fewest, max(most, default=0) if len(most) == len(each) else None
+            fewest, most = _lengths_of(branches)
+            return min(fewest), None if most is None else max(most)
         case Repeat(body=body, low=low, high=high):
             least, length = lengths(body)
             is_endless = length is None or (high is None and length > 0)
@@ -148,6 +144,20 @@ def lengths(node: Node) -> tuple[int, int | None]:
             return length or 0, length
         case _:
             return 0, 0
+
+
+def _lengths_of(nodes: Iterable[Node]) -> tuple[list[int], list[int] | None]:
+    """The fewest and the most characters of each node; no list if one has no maximum."""
+    fewest = []
+    most: list[int] | None = []
+    for node in nodes:
+        low, high = lengths(node)
+        fewest.append(low)
+        if high is None:
+            most = None
+        elif most is not None:
+            most.append(high)
+    return fewest, most
 
 
 _LAST = 0x10FFFF
