@@ -27,8 +27,10 @@ _USERINFO = re.compile(
     r"(?P<head>(?:\b[A-Za-z][A-Za-z0-9+.-]*:)?//)"
     r"(?P<user>[^/\s'\"]*|[^/\s:'\"]+:(?!\d+/)[^\s@'\"]+)@"
 )
-_QUERY = re.compile(r"(?P<head>[?&;](?P<name>[\w.-]+)=)[^&\s'\";,)]+")
+_QUERY = re.compile(r"(?P<head>[?&;#](?P<name>[\w.-]+)=)[^&\s'\";,)]+")
 _QUERY_NAMES = frozenset(("sig", "sas", "key", "auth"))
+_SHORTEST_CODE = 32
+"""Characters of a key of Azure Functions: `?code=CH` is none."""
 _CONTAINER = re.compile(r"(?:abfss?|wasbs?)://", re.I)
 # Everything in `auth` except its type and addresses is a secret.
 _PUBLIC_NAME = re.compile(r"type|.*(?:endpoint|fields?|buffer|type|url)", re.I)
@@ -61,7 +63,7 @@ def holds_credentials(place: str) -> bool:
     if find_token(place) is not None:
         return True
     return any(
-        ":" in match["user"] or match["head"].lower().startswith("http")
+        ":" in match["user"] or match["head"].lower().startswith(("http", "ftp"))
         for match in _USERINFO.finditer(place)
         if match["head"] != "//" and _without_user(match) != match[0]
     )
@@ -121,7 +123,8 @@ def _without_user(match: re.Match[str]) -> str:
 
 def _without_parameter(match: re.Match[str]) -> str:
     name = match["name"]
-    if name.lower() in _QUERY_NAMES or is_secret_setting(name):
+    is_code = name.lower() == "code" and len(match[0]) - len(match["head"]) >= _SHORTEST_CODE
+    if is_code or name.lower() in _QUERY_NAMES or is_secret_setting(name):
         return f"{match['head']}{HIDDEN}"
     return match[0]
 

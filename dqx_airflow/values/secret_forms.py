@@ -24,7 +24,7 @@ _JOINED = re.compile(
 
 _PAIR = re.compile(
     r"(?<![\w.-])(?P<quote>['\"]?)(?P<name>[\w.-]+)(?P=quote)\s*(?::=|=>|[:=])\s*"
-    r"(?!(?i:Bearer|Basic)\s)(?P<value>'[^']*'|\"[^\"]*\"|[^\s,;&})\]'\"]+)"
+    r"(?!(?i:Bearer|Basic|ApiKey|SSWS|GenieKey)\s)(?P<value>'[^']*'|\"[^\"]*\"|[^\s,;&})\]'\"]+)"
 )
 _PASSWORD = re.compile(_PASSWORDS, re.I)
 _ACCOUNT = re.compile(
@@ -33,7 +33,9 @@ _ACCOUNT = re.compile(
 )
 """`user:password@host` without a scheme; Oracle's `user/password@`."""
 
-_HEADER = re.compile(r"(?P<head>\b(?P<kind>Bearer|Basic)\s+)(?P<value>[\w.~+/=-]{6,})", re.I)
+_HEADER = re.compile(
+    r"(?P<head>\b(?P<kind>Bearer|Basic|ApiKey|SSWS|GenieKey)\s+)(?P<value>[\w.~+/=-]{6,})", re.I
+)
 _KEY_OF_AWS = re.compile(r"(?<![\w+/=.:-])[A-Za-z0-9+/]{40}(?![\w+/=.-])")
 _WORD_OR_NUMBER = re.compile(r"(?:[A-Z]?[a-z]{2,}|[A-Z]{2,}|\d+)*")
 
@@ -46,10 +48,14 @@ def is_secret_setting(name: str) -> bool:
     >>> is_secret_setting("PASS_RATE")
     False
     """
-    words = _words_of(name)
+    words = _without_endings(_words_of(name))
     if not words:
         return False
     joined = "".join(words)
+    if words[-1] in ("url", "uri") and ("presigned" in joined or "sas" in words):
+        return True  # the address has a signature
+    if words[-1] in ("header", "headers") and "auth" in words:
+        return True
     if "webhook" in joined and words[-1] in ("url", "uri", "webhook", "address"):
         return True  # who knows the address may post
     if words[-1] in _words("public last words") or (words[-1] == "tokens" and len(words) > 1):
@@ -143,6 +149,18 @@ def _words_of(name: str) -> list[str]:
     return spaced.lower().split()
 
 
+def _without_endings(words: list[str]) -> list[str]:
+    """The words without numbers and environments at the end: `PASS1`, `DB_PASS_PROD`."""
+    kept = list(words)
+    while len(kept) > 1 and (
+        kept[-1].isdigit() or kept[-1] in _words("last words without meaning")
+    ):
+        kept.pop()
+    if kept:
+        kept[-1] = kept[-1].rstrip("0123456789") or kept[-1]
+    return kept
+
+
 def _is_secret_pair(match: re.Match[str]) -> bool:
     name = match["name"]
     if not is_secret_setting(name):
@@ -162,6 +180,8 @@ def _is_header(match: re.Match[str]) -> bool:
             return b":" in base64.b64decode(word + "=" * (-len(word) % 4), validate=True)
         except binascii.Error:
             return False
+    if match["kind"].lower() != "bearer":  # `apikey column_1` are words
+        return len(word) >= 16 and any(map(str.isdigit, word))
     # `bearer shares` are words.
     return len(word) >= 16 or not word.isalpha()
 
