@@ -22,7 +22,7 @@ from dqx_airflow.contracts.field_types import types_named
 from dqx_airflow.contracts.key_words import key_words, listed_key_words
 from dqx_airflow.contracts.model import UnknownKey
 from dqx_airflow.contracts.references import References
-from dqx_airflow.diagnostics.diagnostic import folded_word, slip_of
+from dqx_airflow.diagnostics.diagnostic import edits, folded_word, slip_of
 from dqx_airflow.metrics.types import TYPE_NAMES
 
 _ALTERNATIVES = ("allOf", "anyOf", "oneOf")
@@ -34,6 +34,16 @@ _CHECKS = key_words("checks", "more checks") - key_words("no checks")
 _MEASURES = key_words("measures")
 _SECTIONS = key_words("measures", "sections")
 _RULE_WORDS = key_words("rules")
+_FEWEST_OF_RULE_WORD = 5
+_FEWEST_OF_SLIP = 6
+"""The minimum number of letters of words that are recognized as a part of a key, or with a typo, if
+additional keys are allowed: shorter ones are parts of many other words."""
+_WHOLE_RULES = key_words("rules", "whole rules", "of a rule")
+_LONG_CHECKS = sorted(
+    word
+    for word in _CHECKS | _WHOLE_RULES | {other for others in _NEAREST.values() for other in others}
+    if len(word) >= _FEWEST_OF_SLIP
+)
 _REMARKS = key_words("remarks")
 _PARTS = key_words("parts")
 _DESCRIBING = (_REMARKS | key_words("describing")) - _PARTS - key_words("no remarks")
@@ -52,6 +62,12 @@ STATES = "x-states"
 `typos`, only they count."""
 _STATED = _CHECKS | {"true", "false", "yes", "no", "on", "off", "y", "n"}
 _DELAY = re.compile(r"_p\d+(_|$)")
+_SQL = re.compile(
+    r"\b(is\s+(not\s+)?null|(not\s+)?between\s.+\sand|(not\s+)?in\s*\(|(not\s+)?r?like\s+'|select\s)",
+    re.IGNORECASE,
+)
+"""Signs of a condition of SQL without an operator."""
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
@@ -64,7 +80,10 @@ def unknown_keys(
         begin with `x-` are allowed everywhere.
     """
     walk = _Walk(schema, references, is_open)
-    return tuple(dict.fromkeys(walk.below(root, (schema,))))
+    found = tuple(dict.fromkeys(walk.below(root, (schema,))))
+    # A definition is visited at each of its uses: a use that names the right key is more precise.
+    named = {(key.span.file, key.path) for key in found if key.is_check and key.meant}
+    return tuple(key for key in found if key.meant or (key.span.file, key.path) not in named)
 
 
 def meant_key(key: str, known: Collection[str], *, is_open: bool = False) -> str | None:
@@ -143,7 +162,44 @@ def _drops_content(
     if meant is not None:
         return folded_word(meant) not in _DESCRIBING
     words = {folded, *_other_numbers(folded)}
-    return bool(words & (_CHECKS | _MEASURES | _SECTIONS)) or _may_hold_checks(key, node)
+    if words & (_CHECKS | _MEASURES | _SECTIONS):
+        return True
+    return _may_hold_checks(key, node) or _states_check_in_words(key, node)
+
+
+def _states_check_in_words(key: str, node: Node) -> bool:
+    """True if a key with a scalar states a constraint in plain words: `not_nul`, `mustBe: 5`.
+
+    A text as its value describes, except after a typo of a check (`fromat: email`).
+    """
+    if not isinstance(node, Scalar) or node.value is None:
+        return False
+    parts = [word.lower() for word in _WORDS.findall(key)]
+    if not _REMARKS.isdisjoint(parts):
+        return False
+    has_spaces = len(node.text.split()) > 1
+    is_text = isinstance(node.value, str) and _is_prose(node) and not _SQL.search(node.text)
+    if is_text:
+        return _is_slip_of_check(key) and not has_spaces
+    folded = folded_word(key)
+    if folded in _WHOLE_RULES or _check_word(key, takes_slips=False) or _is_slip_of_check(key):
+        return True
+    if _DATE.match(node.text):  # validFrom: 2024-01-01
+        return False
+    is_of_rules = len(parts) > 1 and _RULE_WORDS.issuperset(parts)
+    return is_of_rules or any(
+        word in _RULE_WORDS and len(word) >= _FEWEST_OF_RULE_WORD for word in parts
+    )
+
+
+def _is_slip_of_check(key: str) -> bool:
+    """True for a key that is one typo away from a word for a check."""
+    folded = folded_word(key)
+    for written in {folded, folded.removeprefix("is")}:
+        for word in _LONG_CHECKS:
+            if word[0] == written[:1] and edits(written, word, 1) == 1:
+                return True
+    return False
 
 
 def _is_type_name(node: Node) -> bool:

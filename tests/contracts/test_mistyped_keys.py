@@ -188,6 +188,24 @@ positive: true | range: [0, 1] | check: n > 0 | greaterThan: 0 | properties: {a:
 dataType: int | physicalType: int | logicalType: integer | Type: int | types: int | guards: [a]
 mapping: {a: 1} | meta: {required: true} | metadata: [{metric: rowCount}] | feilds: {a: {type: int}}
 """
+OF_OPEN_SCALARS = """\
+not_nul: true | nonNull: true | mandatry: true | mandatry: yes | notEmpty: true | allowNull: false
+obligatory: true | lower: 5 | upper: 9 | equals: 7 | mustBe: 5 | maxNull: 0 | expression: "id > 5"
+condition: "id > 5" | sql: "select * from o where id < 5" | assert: "id > 5" | dq: "id > 5"
+not_blank: on | isNotNull: true | must_be: 5 | mustNotBe: 3 | nullsAllowed: no | canBeNullable: no
+upperBound: 7 | must: "> 3" | no_duplicates: true | minRows: 3 | maxDuplicates: 0 | expected: 4
+threshold: 3 | positive: true | nonNegative: true | range: "0-9" | fromat: email | at_least: 3
+patern: "^a$" | lessThen: 3 | allowEmpty: false | isUniqe: true | is_positive: true
+condition: id is not null | sql: id between 1 and 5 | expression: "id in (1, 2)" | lower: 2024-01-01
+non_nulls: true | greaterThn: 3 | mustBeLessThn: 3
+"""
+"""Scalars that state a constraint in plain words, in a dialect that allows additional keys."""
+SCALAR_REMARKS = """\
+x-must: 5 | validFrom: 2024-01-01 | loadedAt: 2024-01-01 | loadedAt: 5 | checksum: a1b2 | cost: 5
+condition: new | expression: sum of the parts | equals: the key of the order
+sourceSystem: SAP | sql: see the wiki | weight: 3 | rank: 5 | version: 3
+mustHave: as the shop wishes | defaultLimit: 5 | label_count: 3 | sampleSize: 3 | region: 5
+"""
 OPEN_REMARKS = """\
 x-range: [0, 1] | tags: [a] | owner: shop | source_system: SAP | example: 3 | foo: bar | foo: 3
 meta: {owner: shop, pii: true} | labels: [a] | team: checkout | comment: as told | sourceColumn: a b
@@ -199,6 +217,25 @@ def test_a_dialect_that_allows_additional_keys_refuses_those_that_may_hold_check
     assert {key: got for key, got in codes.items() if got != {"E428", "broken"}} == {}
     remarks = {key: _codes("dcs", key) for key in _keys_of(OPEN_REMARKS)}
     assert {key: got for key, got in remarks.items() if got - {"W021"}} == {}
+
+
+@pytest.mark.parametrize("dialect", ["dcs", "odcs 3.0"])
+def test_a_scalar_that_states_a_constraint_in_plain_words_breaks_lint_and_the_gate(
+    dialect: str,
+) -> None:
+    template = {**FIELDS, **WITH_METRICS}[dialect]
+
+    def codes(key: str) -> set[str]:
+        found = _read(Path("contract.yaml"), template.format(key))
+        assert found.contract is not None
+        promised = {note.clause.path for note in found.contract.notes if note.promise is not None}
+        found_codes = {str(item.code) for item in lint(found.contract)} & {"E428"}
+        return found_codes | ({"broken"} if promised else set())
+
+    states = {key: codes(key) for key in _keys_of(OF_OPEN_SCALARS)}
+    assert {key: got for key, got in states.items() if got != {"E428", "broken"}} == {}
+    remarks = {key: codes(key) for key in _keys_of(SCALAR_REMARKS)}
+    assert {key: got for key, got in remarks.items() if got} == {}
 
 
 OPEN = {
