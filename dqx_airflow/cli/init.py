@@ -42,25 +42,27 @@ def init(
     from dqx_airflow.tuning.table_profile import observe
 
     today = datetime.now(timezone.utc).date()
-    name = _SAMPLE
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise RequestError(f"cannot create {folder}: {error.strerror}") from error
+    wrote = []
     if table is None:
         sample = folder / f"{_SAMPLE}.csv"
         _require_none(folder, [sample.name, *_names(_SAMPLE)])
         command.write_text(sample, _sample(today))
-    location = str(folder / f"{_SAMPLE}.csv") if table is None else table
+        wrote.append(sample.name)
+        location, path = str(sample), sample.name
+    else:
+        location, path = table, _absolute(table)
     observed = observe(location, format)
     name = observed.name
     suite, dag, settings = _names(name)
     _require_none(folder, [suite, dag, settings])
-    path = f"{_SAMPLE}.csv" if table is None else _absolute(location)
     command.write_text(folder / suite, draft_suite(observed))
     command.write_text(folder / dag, _dag(observed, path, today))
     command.write_text(folder / settings, _toml(observed, path))
-    wrote = [*([f"{_SAMPLE}.csv"] if table is None else []), suite, dag, settings]
+    wrote += [suite, dag, settings]
     fields = {"wrote": wrote, "folder": folder.resolve(), "suite": suite, "name": name}
     day = observed.newest or today
     typer.echo(filled(__package__, "init_next.txt", **fields, day=day), nl=False)

@@ -91,7 +91,7 @@ class StoreClient:
         if self.root is None:
             return UNKNOWN
         if time.monotonic() >= self._looks_again:
-            self._is_writable = self._has_done(self._check_writable) is None
+            self._is_writable = self._problem_of(self._check_writable) is None
             self._looks_again = time.monotonic() + _LOOKS_AGAIN_S
         return None if self._is_writable else READ_ONLY
 
@@ -99,9 +99,9 @@ class StoreClient:
         """Runs an action that writes below the root; returns why it failed, None on success."""
         if self.root is None:
             return UNKNOWN
-        return self._has_done(action)
+        return self._problem_of(action)
 
-    def _has_done(self, action: Callable[[StoredResults], object]) -> str | None:
+    def _problem_of(self, action: Callable[[StoredResults], object]) -> str | None:
         try:
             self._pool.submit(lambda: action(self._open())).result(timeout=PATIENCE_S)
         except TooLate:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import date, datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import typer
 from rich.text import Text
@@ -29,9 +29,6 @@ from dqx_airflow.diagnostics.machine_formats import FOR_MACHINES, json_text
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Span
-
-if TYPE_CHECKING:
-    pass
 
 Weight: TypeAlias = Literal["major", "minor", "patch"]
 

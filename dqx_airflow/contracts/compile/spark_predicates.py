@@ -36,10 +36,10 @@ def spark_text(node: nodes.Expression) -> str:
             return predicate_sql(node)
 
 
-def like_pattern(value: str, pattern: str) -> str:
-    """The Spark SQL predicate that a value, given as Spark SQL, matches a regular expression.
+def matches_sql(value: str, pattern: str) -> str:
+    """Spark SQL that is true if a value, given as Spark SQL, matches a regular expression.
 
-    A string that is too long to be decided does not match: count the rows that do not match.
+    A string that is too long to be decided does not match, so it counts as a violation.
     """
     decided = bounded(pattern)
     short = "" if decided.longest is None else f"length({value}) <= {decided.longest} AND "

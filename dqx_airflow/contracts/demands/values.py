@@ -421,11 +421,11 @@ def _matches_as_text(
     column = quote_name(*parts_of(context.item.path))
     text = f"CAST({column} AS STRING)"
     if isinstance(claim, nodes.Matches):
-        like = spark_predicates.like_pattern(text, claim.pattern.value)
+        like = spark_predicates.matches_sql(text, claim.pattern.value)
     else:
         assert isinstance(claim, nodes.HasFormat)
         form = TEXT_FORMATS[claim.format.text]
-        like = form.sql(text, spark_predicates.like_pattern(text, whole(form.pattern)))
+        like = form.sql(text, spark_predicates.matches_sql(text, whole(form.pattern)))
     unlike = f"count_if(NOT {like})"
     return claims.no_rows(claims.sql(unlike), share, claims.sql(f"count({column})"))
 
