@@ -82,7 +82,10 @@ async def closed(
         await send({"type": "http.response.body", "body": _BODY})
 
 
-_SUITE = 'suite "Rows" { check "Rows" on rows { assert num_rows() > 0 name "rows" } }'
+_SUITE = """suite "Rows" { check "Rows" on rows {
+    assert num_rows() > 0 name "rows"
+    assert query("SELECT max(id) FROM rows") > 0 name "id"
+} }"""
 _CONTRACT = """
 {dataContractSpecification: 1.2.1, id: rows, info: {title: Rows, version: 1.0.0},
  models: {rows: {fields: {id: {type: long, required: true}}}}}
