@@ -85,10 +85,9 @@ def transpiled(text: str, dialect: str | None, to: str | None) -> str:
 def _parsed(text: str, dialect: str | None, parse: Callable[[], Parsed]) -> Parsed:
     # What sqlglot cannot parse is the reason of an error: its own warning would add nothing.
     logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
-    if _nested_types(text, dialect) > MOST_NESTED_TYPES:
-        raise TooDeepSqlError
     try:
-        return parse()
+        if _nested_types(text, dialect) <= MOST_NESTED_TYPES:
+            return parse()
     except RecursionError:
         raise TooDeepSqlError from None
     except SqlglotError as error:
@@ -97,6 +96,7 @@ def _parsed(text: str, dialect: str | None, parse: Callable[[], Parsed]) -> Pars
         raise InvalidSqlError(str(error)) from error
     except SQLGLOT_DEFECTS as error:
         raise InvalidSqlError("unexpected syntax") from error
+    raise TooDeepSqlError
 
 
 def _reason(error: SqlglotError) -> str:

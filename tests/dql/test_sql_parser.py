@@ -54,6 +54,11 @@ def test_everything_else_may_be_nested(text: str) -> None:
     assert len(parse_sql(text, "spark")) == 1
 
 
+def test_a_dialect_that_does_not_exist_is_named() -> None:
+    with pytest.raises(InvalidSqlError, match="Unknown dialect 'nonsense'"):
+        parse_sql("SELECT 1", "nonsense")
+
+
 ODD = [
     "cast(a as number(*,2)) > 0",
     "cast(a as number(*)) > 0",
