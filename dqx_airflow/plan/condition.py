@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from fractions import Fraction
 from functools import cached_property
@@ -198,31 +198,31 @@ class GroupsJudgement:
             return GroupsVerdict(Status.ERROR, message, judged[errors[0]], len(judged), len(failed))
         passed = by_status[Status.PASSED]
         skipped = by_status[Status.SKIPPED]
-        worst = (failed or self._nearest(passed) or skipped)[0]
-        note = judged[worst].note
-        reason = None
-        most = 0
         if self._suffices(len(passed)):
-            status = Status.PASSED
-            if failed:
-                note = "; ".join(filter(None, (note, self._count(failed))))
-        elif skipped and self._suffices(len(passed) + len(skipped)):
-            worst = skipped[0]
-            status = Status.SKIPPED
-            reason = judged[worst].reason
-        else:
-            status = Status.FAILED
-            reason = self._reason(failed or skipped)
-            most = most_rows
+            nearest = (failed or self._nearest(passed) or skipped)[0]
+            verdict = self._verdict(Status.PASSED, nearest, failed)
+            notes = [verdict.note, self._count(failed) if failed else None]
+            return replace(verdict, note="; ".join(filter(None, notes)) or None)
+        if skipped and self._suffices(len(passed) + len(skipped)):
+            verdict = self._verdict(Status.SKIPPED, skipped[0], failed)
+            return replace(verdict, reason=self.judged[skipped[0]].reason)
+        verdict = self._verdict(Status.FAILED, failed[0], failed)
+        rows = tuple(self._row(group, judged[group]) for group in failed[:most_rows])
+        return replace(verdict, reason=self._reason(failed), rows=rows)
+
+    def _verdict(
+        self, status: Status, worst: model.Group, failed: Sequence[model.Group]
+    ) -> GroupsVerdict:
+        """A verdict with the value, the name and the note of its worst group."""
+        judgement = self.judged[worst]
         return GroupsVerdict(
             status,
-            reason,
-            judged[worst],
-            len(judged),
-            len(failed),
-            self._name(worst),
-            tuple(self._row(group, judged[group]) for group in failed[:most]),
-            note,
+            reason=None,
+            worst=judgement,
+            groups=len(self.judged),
+            failed_groups=len(failed),
+            worst_group=self._name(worst),
+            note=judgement.note,
         )
 
     def _suffices(self, passed: int) -> bool:
