@@ -6,13 +6,11 @@ sqlglot is slow to import: this module is imported when there is SQL.
 from __future__ import annotations
 
 import logging
-import re
 from collections.abc import Callable
-from functools import cache
 from typing import TYPE_CHECKING, TypeVar
 
 import sqlglot
-from sqlglot import exp
+from sqlglot import TokenType, exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ParseError, SqlglotError
 
@@ -34,12 +32,8 @@ SQLGLOT_DEFECTS = (
     ValueError,
 )
 """Errors of sqlglot over SQL that it does not expect."""
-_BRACKETS = re.compile(
-    r"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.)*"|`[^`]*`|--[^\n]*|/\*.*?\*/"""
-    r"|(?P<name>[A-Za-z_]\w*)\s*(?P<call>[(\[])|(?P<open>[(\[])|(?P<close>[)\]])",
-    re.DOTALL,
-)
-"""Strings and comments, whose brackets are not those of the SQL, and brackets with their names."""
+_OPENING = (TokenType.L_PAREN, TokenType.L_BRACKET)
+_CLOSING = (TokenType.R_PAREN, TokenType.R_BRACKET)
 
 
 class InvalidSqlError(Exception):
@@ -106,25 +100,20 @@ def _reason(error: SqlglotError) -> str:
 
 
 def _nested_types(text: str, dialect: str | None) -> int:
-    """The number of calls with the name of a type that enclose each other."""
-    types = _names_of_types(dialect)
-    enclosing: list[bool] = []
-    most = 0
-    for match in _BRACKETS.finditer(text):
-        if match["call"]:
-            enclosing.append(match["name"].lower() in types)
-            most = max(most, sum(enclosing))
-        elif match["open"]:
-            enclosing.append(False)
-        elif match["close"] and enclosing:
-            enclosing.pop()
-    return most
-
-
-@cache
-def _names_of_types(dialect: str | None) -> frozenset[str]:
-    """The names of types in a dialect, in lower case; of several words the last one."""
+    """The maximum number of calls with the name of a type that enclose each other."""
     known = Dialect.get_or_raise(dialect)
-    tokens = known.parser_class.TYPE_TOKENS
-    keywords = known.tokenizer_class.KEYWORDS.items()
-    return frozenset(word.lower().split()[-1] for word, token in keywords if token in tokens)
+    types = known.parser_class.TYPE_TOKENS
+    enclosing: list[bool] = []
+    nested = 0
+    most = 0
+    before = None
+    for token in known.tokenize(text):
+        if token.token_type in _OPENING:
+            is_type = before in types
+            enclosing.append(is_type)
+            nested += is_type
+            most = max(most, nested)
+        elif token.token_type in _CLOSING and enclosing:
+            nested -= enclosing.pop()
+        before = token.token_type
+    return most
