@@ -9,6 +9,7 @@ from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.compile.expectations import ExportedRule
 from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.contracts.dialects.foreign import great_expectations
+from dqx_airflow.contracts.dialects.odcs.service_levels import DIMENSIONS
 from dqx_airflow.contracts.dialects.personal_data import is_sensitive
 from dqx_airflow.contracts.export.exported import Loss, ModelWriter, without_empty
 from dqx_airflow.contracts.export.odcs_rules import (
@@ -30,15 +31,6 @@ _SEVERITIES = {
     Severity.P2: "warning",
     Severity.P3: "info",
 }
-_DIMENSIONS = (
-    "accuracy",
-    "completeness",
-    "conformity",
-    "consistency",
-    "coverage",
-    "timeliness",
-    "uniqueness",
-)
 _NO_COUNTERPART = "the standard has no counterpart"
 _WORDS = ("text", "number", "whole_number", "any")
 _NESTED = ("array", "map", "struct")
@@ -204,7 +196,7 @@ class SchemaWriter(ModelWriter):
         about = {
             "name": rule.name,
             "description": rule.description,
-            "dimension": rule.dimension if rule.dimension in _DIMENSIONS else None,
+            "dimension": rule.dimension if rule.dimension in DIMENSIONS else None,
             "severity": _SEVERITIES[rule.severity] if rule.severity is not None else None,
             "tags": list(rule.tags),
         }

@@ -42,7 +42,7 @@ _OF_THE_SERVICE = (
     "timeofavailability",
 )
 _LIFECYCLE_DATES = ("generalavailability", "endofsupport", "endoflife")
-_DIMENSIONS = (
+DIMENSIONS = (
     "accuracy",
     "completeness",
     "conformity",
@@ -50,9 +50,9 @@ _DIMENSIONS = (
     "coverage",
     "timeliness",
     "uniqueness",
-    "validity",
-    "volume",
 )
+"""The dimensions of the quality of data in the standard."""
+_STATED_BY_RULES = (*DIMENSIONS, "validity", "volume")
 """Properties that a rule of `quality` can state; a service level does not name a rule."""
 _VALUE_KEYS = ("value", "valueExt", "unit", "element")
 _STANDARD_NAMES = {
@@ -90,7 +90,7 @@ def read_service(reading: OdcsReading) -> Iterator[RuleOfModel]:
             hint = f"did you mean '{meant}'?"
             reading.not_understood(level.get("property"), reason, "E422", hint)
             _refuse(reading, level, f"{reason}: {hint}")
-        elif kind in _DIMENSIONS:
+        elif kind in _STATED_BY_RULES:
             reason = f"a service level '{kind}' does not name a rule: write it as `quality`"
             _refuse(reading, level, reason)
         elif meant := _standard_name(reading, level):
