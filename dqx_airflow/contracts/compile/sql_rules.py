@@ -5,23 +5,20 @@ sqlglot parses and writes it. It is expensive to import: this module is imported
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
-from datetime import date
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from sqlglot import ErrorLevel, exp
 from sqlglot.errors import UnsupportedError
 
-from dqx_airflow.contracts.compile import sql_forms, terms
+from dqx_airflow.contracts.compile import sql_forms
 from dqx_airflow.contracts.compile.sql_exact import exact
-from dqx_airflow.contracts.compile.sql_table import sqlglot_dialect
+from dqx_airflow.contracts.compile.sql_predicates import NotInDqlError, predicate_of
+from dqx_airflow.contracts.compile.sql_trees import from_of, parsed, subexpressions, written_name
 from dqx_airflow.contracts.compile.value_kinds import Kind, columns_of
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.sql_parser import SQLGLOT_DEFECTS, InvalidSqlError, TooDeepSqlError, parse_sql
-from dqx_airflow.dql.walk import is_about_items
+from dqx_airflow.dql.sql_parser import SQLGLOT_DEFECTS, TooDeepSqlError
 from dqx_airflow.errors import NoCounterpartError
-from dqx_airflow.values.exact import WrittenFloat
 
 if TYPE_CHECKING:
     from sqlglot import Expr
@@ -29,13 +26,6 @@ if TYPE_CHECKING:
 _SPARK = "spark"
 _WINDOWED = "windowed"
 _TOO_DEEP = str(TooDeepSqlError())
-
-
-class NotInDqlError(NoCounterpartError):
-    """A predicate has a subexpression for which DQL has no syntax."""
-
-    def __init__(self) -> None:
-        NoCounterpartError.__init__(self, "DQL has no syntax for it")
 
 
 def row_rule(
@@ -81,18 +71,7 @@ def query_rule(
     meant = _meant(tree, sql_dialect, scope)
     assert isinstance(meant, exp.Query)
     tree = _windows_first(meant)
-    simple = _over_own_rows(tree, scope)
-    if simple is not None:
-        value, where = simple
-        if where is None and not value.find(exp.Query, exp.Window):
-            return sql_forms.TableSql(_in_spark(_without_qualifiers(value, scope)))
-        counted = value.this if isinstance(value, exp.Count) else None
-        if where is not None and isinstance(counted, exp.Star | exp.Literal):
-            try:
-                return predicate_of(_without_qualifiers(where, scope), scope)
-            except NotInDqlError:
-                pass
-    return sql_forms.Query(*_over_datasets(tree, scope))
+    return _over_own_rows(tree, scope) or sql_forms.Query(*_over_datasets(tree, scope))
 
 
 def value_in_spark(sql: str, sql_dialect: str) -> str:
@@ -104,26 +83,6 @@ def value_in_spark(sql: str, sql_dialect: str) -> str:
     if sql_dialect in (_SPARK, "databricks"):
         return sql
     return _in_spark(exact(parsed(sql, sql_dialect), sql_dialect, lambda _table: None, None))
-
-
-def parsed(sql: str, sql_dialect: str | None) -> Expr:
-    try:
-        statements = parse_sql(sql, sqlglot_dialect(sql_dialect))
-    except TooDeepSqlError as error:
-        raise NoCounterpartError(str(error)) from None
-    except InvalidSqlError as error:
-        raise NoCounterpartError(f"invalid SQL: {error}") from error
-    if len(statements) != 1:
-        raise NoCounterpartError("expected one statement")
-    tree = statements[0]
-    if isinstance(tree, exp.Alias) or tree.find(
-        exp.DDL, exp.DML, exp.Command, exp.Into, exp.Placeholder, exp.Parameter
-    ):
-        raise NoCounterpartError("expected one read-only SQL expression")
-    of_in = ("expressions", "query", "unnest")
-    if any(not any(map(test.args.get, of_in)) for test in tree.find_all(exp.In)):
-        raise NoCounterpartError("no list after IN: write `IN (SELECT column FROM table)`")
-    return tree
 
 
 def _meant(tree: Expr, sql_dialect: str | None, scope: sql_forms.SqlScope) -> Expr:
@@ -240,8 +199,9 @@ def _demand_one_value(tree: exp.Query) -> None:
     limit = tree.args.get("limit")
     is_one_row = isinstance(limit, exp.Limit) and limit.expression.name == "1"
     is_aggregated = any(
-        not function.find_ancestor(exp.Window) for function in _own(columns[0], exp.AggFunc)
-    ) or any(_own(columns[0], exp.Anonymous))
+        not function.find_ancestor(exp.Window)
+        for function in subexpressions(columns[0], exp.AggFunc)
+    ) or any(subexpressions(columns[0], exp.Anonymous))
     is_grouped = tree.args.get("group") is not None
     if from_of(tree) is None or is_one_row or (is_aggregated and not is_grouped):
         return
@@ -260,251 +220,44 @@ def _reads_one_row(tree: exp.Select) -> bool:
         inner = tables.get(source.name.lower())
     if not isinstance(inner, exp.Select) or inner.args.get("group") is not None:
         return False
-    return any(True for column in inner.selects for _ in _own(column, exp.AggFunc))
+    return any(True for column in inner.selects for _ in subexpressions(column, exp.AggFunc))
 
 
-def _own(tree: Expr, kind: type[Expr]) -> Iterator[Expr]:
-    """The subexpressions of a class, without those inside nested queries."""
-    for node in tree.walk(prune=lambda part: isinstance(part, exp.Query)):
-        if isinstance(node, kind):
-            yield node
-
-
-def _over_own_rows(tree: exp.Query, scope: sql_forms.SqlScope) -> tuple[Expr, Expr | None] | None:
-    """The value and the condition of a query over nothing but the rows of the model."""
-    if not isinstance(tree, exp.Select):
+def _over_own_rows(
+    tree: exp.Query, scope: sql_forms.SqlScope
+) -> sql_forms.TableSql | nodes.Expression | None:
+    """The simpler form of a query that reads nothing but rows of the model: the value over all
+    rows, or the predicate of the rows that it counts. None if it has neither."""
+    if not _reads_own_rows(tree, scope):
         return None
-    used = {key for key, value in tree.args.items() if value}
-    if not used <= {"expressions", "from_", "where", "kind"}:
-        return None
-    table = from_of(tree)
-    if not isinstance(table, exp.Table):
-        return None
-    if (
-        not isinstance(table.this, exp.Identifier)
-        or scope.dataset(written_name(table)) != scope.name
-    ):
-        return None
-    if {key for key, value in table.args.items() if value} - {"this", "db", "catalog"}:
-        return None
+    value = tree.selects[0].unalias()
     where = tree.args.get("where")
-    return tree.selects[0].unalias(), where.this if where is not None else None
-
-
-# Predicates of DQL -------------------------------------------------------------------------------
-
-_COMPARATORS: dict[type[Expr], str] = {
-    exp.GT: ">",
-    exp.GTE: ">=",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.EQ: "==",
-    exp.NEQ: "!=",
-}
-_OPERATORS: dict[type[Expr], str] = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/"}
-_FUNCTIONS = (exp.Length, exp.Lower, exp.Upper, exp.Abs, exp.Year, exp.Month, exp.Day)
-"""The SQL functions that have the same name in DQL."""
-
-
-def predicate_of(tree: Expr, scope: sql_forms.SqlScope) -> nodes.Expression:
-    """The predicate in DQL.
-
-    :raises NotInDqlError: DQL has no syntax for a part of it.
-    """
-    return _Predicate(scope).predicate(tree)
-
-
-@dataclass(frozen=True, slots=True)
-class _Predicate:
-    """Translates an SQL predicate to DQL. `parameter` is the parameter of the enclosing lambda
-    function."""
-
-    scope: sql_forms.SqlScope
-    parameter: str | None = None
-
-    def predicate(self, tree: Expr) -> nodes.Expression:
-        match tree:
-            case _ if tree.args.get("negate"):  # how newer versions of sqlglot write `is not null`
-                plain = tree.copy()
-                plain.set("negate", None)
-                return terms.negation(self.predicate(plain))
-            case exp.Paren():
-                return self.predicate(tree.this)
-            case exp.And() | exp.Or():
-                word = "and" if isinstance(tree, exp.And) else "or"
-                left, right = self.predicate(tree.this), self.predicate(tree.expression)
-                return nodes.Junction(word, left, right)
-            case exp.Not():
-                return terms.negation(self.predicate(tree.this))
-            case exp.Between():
-                low, high = self._value(tree.args["low"]), self._value(tree.args["high"])
-                return nodes.Within(self._value(tree.this), low, high)
-            case exp.In() if tree.args.get("query") is not None:
-                return self._lookup(tree)
-            case exp.In() if tree.expressions:
-                choices = tuple(map(self._literal, tree.expressions))
-                return terms.member(self._value(tree.this), *choices)
-            case exp.Is() if isinstance(tree.expression, exp.Null):
-                return nodes.IsNull(self._value(tree.this))
-            case exp.Like() if _is_text(tree.expression) and "\\" not in tree.expression.name:
-                pattern = terms.text(tree.expression.name)
-                return nodes.Like(self._value(tree.this), pattern)
-            case exp.Column():
-                return nodes.Compare("==", self._value(tree), nodes.Truth(True))
-            case exp.ArrayContains():
-                return self._contains(tree.this, tree.expression)
-            case exp.EQ() if isinstance(tree.expression, exp.Any):
-                return self._contains(tree.expression.this, tree.this)
-            case exp.Exists() if isinstance(tree.expression, exp.Lambda):
-                return self._of_items("some", tree.this, tree.expression)
-            case exp.Anonymous(expressions=[array, exp.Lambda() as function]):
-                if tree.name.lower() == "forall":
-                    return self._of_items("every", array, function)
-        op = _COMPARATORS.get(type(tree))
-        if op is None:
-            raise NotInDqlError
-        return nodes.Compare(op, self._value(tree.this), self._value(tree.expression))
-
-    def _contains(self, array: Expr, value: Expr) -> nodes.Expression:
-        equal = nodes.Compare("==", nodes.Item(()), self._literal(value))
-        return nodes.Quantified(nodes.Name("some"), self._value(array), equal)
-
-    def _of_items(self, quantifier: str, array: Expr, function: exp.Lambda) -> nodes.Expression:
-        """A lambda function, `item -> predicate`, as a predicate over the items of an array."""
-        if len(function.expressions) != 1:
-            raise NotInDqlError
-        within = replace(self, parameter=function.expressions[0].name)
-        predicate = within.predicate(function.this)
-        expression = nodes.Quantified(nodes.Name(quantifier), self._value(array), predicate)
-        if not is_about_items(expression):
-            raise NotInDqlError
-        return expression
-
-    def _lookup(self, tree: exp.In) -> nodes.Expression:
-        """`column IN (SELECT other FROM table)`"""
-        query = tree.args["query"].unnest()
-        if not isinstance(query, exp.Select) or not isinstance(tree.this, exp.Column):
-            raise NotInDqlError
-        table = from_of(query)
-        used = {key for key, value in query.args.items() if value}
-        is_simple = used <= {"expressions", "from_", "distinct", "kind"}
-        if not is_simple or not isinstance(table, exp.Table):
-            raise NotInDqlError
-        if len(query.selects) != 1 or not isinstance(query.selects[0], exp.Column):
-            raise NotInDqlError
-        dataset = self.scope.dataset(written_name(table))
-        other = terms.values_of(query.selects[0].name, dataset)
-        return nodes.Member(self._value(tree.this), other)
-
-    def _value(self, tree: Expr) -> nodes.Expression:
-        match tree:
-            case exp.Paren():
-                return self._value(tree.this)
-            case exp.Column() if not isinstance(tree.this, exp.Star):
-                return terms.column_named(*(part.name for part in tree.parts))
-            case exp.Identifier() if tree.name == self.parameter:
-                return nodes.Item(())
-            case exp.Dot() if "." not in tree.name:
-                outer = self._value(tree.this)
-                if not isinstance(outer, nodes.Item):
-                    raise NotInDqlError
-                return nodes.Item((*outer.path, tree.name))
-            case exp.Neg():
-                inner = self._value(tree.this)
-                if isinstance(inner, nodes.Number):
-                    return terms.number(-inner.value)
-                return nodes.Negative(inner)
-            case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
-                op = _OPERATORS[type(tree)]
-                return nodes.Arithmetic(op, self._value(tree.this), self._value(tree.expression))
-            case exp.TsOrDsToDate() if isinstance(tree.parent, exp.Year | exp.Month | exp.Day):
-                return self._value(tree.this)
-            case exp.Coalesce():
-                given = (tree.this, *tree.expressions)
-                return terms.call("coalesce", *map(self._value, given))
-            case exp.Trim() if not (tree.expression or tree.args.get("position")):
-                return terms.call("trim", self._value(tree.this))
-        if type(tree) in _FUNCTIONS:
-            return terms.call(type(tree).__name__.lower(), self._value(tree.this))
-        return self._literal(tree)
-
-    def _literal(self, tree: Expr) -> nodes.Expression:
-        match tree:
-            case exp.Literal() if tree.is_string:
-                return terms.text(tree.this)
-            case exp.Literal():
-                return terms.number(_number(tree.this))
-            case exp.Neg() if isinstance(tree.this, exp.Literal) and not tree.this.is_string:
-                return terms.number(-_number(tree.this.this))
-            case exp.Boolean():
-                return nodes.Truth(bool(tree.this))
-            case exp.Cast() if _is_text(tree.this) and tree.to.is_type("date"):
-                try:
-                    return nodes.Day(date.fromisoformat(tree.this.this))
-                except ValueError:
-                    raise NotInDqlError from None
-        raise NotInDqlError
-
-
-def _is_text(tree: Expr) -> bool:
-    return isinstance(tree, exp.Literal) and tree.is_string
-
-
-def _number(text: str) -> int | float:
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        return WrittenFloat(text)
-    except ValueError:
-        raise NoCounterpartError(f"invalid SQL: {text} is not a number") from None
-
-
-def from_of(query: exp.Query) -> Expr | None:
-    """The table or subquery in the FROM clause of a query; None without one."""
-    clause = query.args.get("from_")
-    return clause.this if clause is not None else None
-
-
-def written_name(table: exp.Table) -> str:
-    """The name of a table as written in the SQL, with its schema and catalog."""
-    return ".".join(part.name for part in table.parts)
-
-
-def is_same_sql(old: str, old_dialect: str | None, new: str, new_dialect: str | None) -> bool:
-    """True if two SQL texts are equivalent."""
-    if old.strip() == new.strip() and old_dialect == new_dialect:
-        return True
-    before, after = _lenient(old, old_dialect), _lenient(new, new_dialect)
-    return before is not None and before == after
-
-
-def comparison(predicate: str, dialect: str | None) -> tuple[Expr, tuple[str, float]] | None:
-    """The left side of a comparison, and its operator and number: `>=` and 1; None for any other
-    predicate."""
-    tree = _lenient(predicate, dialect)
-    if not isinstance(tree, exp.Binary) or (op := _COMPARATORS.get(type(tree))) is None:
-        return None
-    number = tree.expression
-    sign = 1
-    if isinstance(number, exp.Neg):
-        number = number.this
-        sign = -1
-    if not isinstance(number, exp.Literal) or number.is_string:
+    if where is None:
+        if value.find(exp.Query, exp.Window):
+            return None
+        return sql_forms.TableSql(_in_spark(_without_qualifiers(value, scope)))
+    is_count_of_rows = isinstance(value, exp.Count) and isinstance(
+        value.this, exp.Star | exp.Literal
+    )
+    if not is_count_of_rows:
         return None
     try:
-        return tree.this, (op, sign * float(number.this))
-    except ValueError:  # such as `1e`
+        return predicate_of(_without_qualifiers(where.this, scope), scope)
+    except NotInDqlError:
         return None
 
 
-def _lenient(text: str, dialect: str | None) -> Expr | None:
-    """The SQL as a tree; None if it cannot be parsed."""
-    # Placeholders such as {model} are words to the parser.
-    plain = text.replace("{", "__").replace("}", "__")
-    try:
-        statements = parse_sql(plain, dialect or "spark")
-    except InvalidSqlError:
-        return None
-    return statements[0] if len(statements) == 1 else None
+def _reads_own_rows(tree: exp.Query, scope: sql_forms.SqlScope) -> bool:
+    """True for a query over the model alone, with at most a WHERE clause."""
+    if not isinstance(tree, exp.Select):
+        return False
+    clauses = {key for key, value in tree.args.items() if value}
+    if not clauses <= {"expressions", "from_", "where", "kind"}:
+        return False
+    table = from_of(tree)
+    if not isinstance(table, exp.Table) or not isinstance(table.this, exp.Identifier):
+        return False
+    if scope.dataset(written_name(table)) != scope.name:
+        return False
+    parts = {key for key, value in table.args.items() if value}
+    return parts <= {"this", "db", "catalog"}

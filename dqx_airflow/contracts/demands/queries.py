@@ -37,15 +37,16 @@ class RowsSatisfy(
         return base.all_of(self._predicate_order(new), base.rising(self.share, new.share))
 
     def _predicate_order(self, new: RowsSatisfy) -> base.Order:
-        if _same_sql(self, new, "predicate"):
-            return base.Order.SAME
-        from dqx_airflow.contracts.compile.sql_rules import comparison
+        from dqx_airflow.contracts.compile import sql_comparison  # imports sqlglot
 
-        before = comparison(self.predicate, self.sql_dialect)
-        after = comparison(new.predicate, new.sql_dialect)
-        if before is None or after is None or before[0] != after[0]:
+        if _is_same_sql(self.predicate, self.sql_dialect, new.predicate, new.sql_dialect):
+            return base.Order.SAME
+        before = sql_comparison.comparison_in(self.predicate, self.sql_dialect)
+        after = sql_comparison.comparison_in(new.predicate, new.sql_dialect)
+        if before is None or after is None or before.left != after.left:
             return base.Order.OTHER
-        return base.Condition(*before[1]).order(base.Condition(*after[1]))
+        limit = base.Condition(before.op, before.number)
+        return limit.order(base.Condition(after.op, after.number))
 
     def claim(self, context: rule_context.RuleContext) -> claims.CompiledClaim:
         share = min(self.share, context.rule.share)
@@ -82,8 +83,9 @@ class QueryGives(
     sql_dialect: str | None = None
 
     def order(self, new: Any, *, is_whole: bool = False) -> base.Order:
-        is_same = _same_sql(self, new, "query")
-        return self.condition.order(new.condition) if is_same else base.Order.OTHER
+        if not _is_same_sql(self.query, self.sql_dialect, new.query, new.sql_dialect):
+            return base.Order.OTHER
+        return self.condition.order(new.condition)
 
     def claim(self, context: rule_context.RuleContext) -> claims.CompiledClaim:
         rule = sql_meanings.query_meaning(context, self.query, self.sql_dialect)
@@ -118,7 +120,7 @@ class AmongRows(base.Demand, words="{demand} where {where}", is_quality=True):
         return (type(self), self.where, *self.demand.subject)
 
     def order(self, new: Any, *, is_whole: bool = False) -> base.Order:
-        if not _same_sql(self, new, "where"):
+        if not _is_same_sql(self.where, self.sql_dialect, new.where, new.sql_dialect):
             return base.Order.OTHER
         return base.compare_demands(self.demand, new.demand, is_whole=is_whole)
 
@@ -145,8 +147,7 @@ class AmongRows(base.Demand, words="{demand} where {where}", is_quality=True):
         return replace(expectation, kwargs={**expectation.kwargs, **where})
 
 
-def _same_sql(old: Any, new: Any, text: str) -> bool:
-    """Whether the SQL of two demands in the field is equivalent."""
-    from dqx_airflow.contracts.compile.sql_rules import is_same_sql  # sqlglot is slow to import
+def _is_same_sql(old: str, old_dialect: str | None, new: str, new_dialect: str | None) -> bool:
+    from dqx_airflow.contracts.compile.sql_comparison import is_same_sql  # imports sqlglot
 
-    return is_same_sql(getattr(old, text), old.sql_dialect, getattr(new, text), new.sql_dialect)
+    return is_same_sql(old, old_dialect, new, new_dialect)

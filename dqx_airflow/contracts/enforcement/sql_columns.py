@@ -10,7 +10,7 @@ from sqlglot import exp
 from dqx_airflow.contracts import model as elements
 from dqx_airflow.contracts.compile.rule_context import RuleContext
 from dqx_airflow.contracts.compile.sql_meanings import filled_in, placeholders
-from dqx_airflow.contracts.compile.sql_rules import parsed, written_name
+from dqx_airflow.contracts.compile.sql_trees import parsed, written_name
 from dqx_airflow.contracts.demands import QueryGives, RowsSatisfy
 from dqx_airflow.errors import NoCounterpartError
 
