@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any, TypeAlias
 
 from dqx_airflow.contracts.compile.terms import sql_name
@@ -69,14 +68,15 @@ def _not_empty(predicate: str, arguments: Arguments) -> Claims:
 def _in_list(predicate: str, arguments: Arguments) -> Claims:
     column = _column(arguments)
     values = literals_in(arguments)
-    texts = (value_text(value) if is_word(value) else _limit(value) for value in values)
+    texts = [value_text(value) if is_word(value) else _limit(value) for value in values]
+    compared = column
     items = f"[{', '.join(texts)}]"
-    value = column
     if arguments.get("case_sensitive", True) is False:
         if not all(isinstance(value, str) for value in values):
             raise NoCounterpartError("case_sensitive: false needs a list of strings")
-        value, items = f"lower({column})", items.lower()
-    return Claims("values", (rows_text(predicate.format(value, items, column)),), column)
+        compared = f"lower({column})"
+        items = items.lower()
+    return Claims("values", (rows_text(predicate.format(compared, items, column)),), column)
 
 
 def literals_in(arguments: Arguments) -> list[object]:
@@ -128,21 +128,25 @@ class _ExpressionError(NoCounterpartError):
 
 
 def _compared(kind: str, predicate: str, keys: str, arguments: Arguments) -> Meaning:
-    """A check of each value against limits; limits that are expressions are parsed as SQL."""
-    expression = _expression_for(arguments)
-    given = [_decimal(arguments.get(key)) for key in keys.split()]
-    if any(limit is None for limit in given):
+    """A check of each value against limits. A limit or a column that is an expression makes it a
+    predicate in SQL."""
+    limits = [_decimal(arguments.get(key)) for key in keys.split()]
+    if any(limit is None for limit in limits):
         raise NoCounterpartError(f"it has no {' and no '.join(keys.split())}")
-    column = None if expression else _column(arguments)
+    expression = _expression_for(arguments)
+    if expression is not None:
+        return Translation(kind, (_compared_in_sql(predicate, f"({expression})", limits),))
+    column = _column(arguments)
     try:
-        limits = [_limit(limit) for limit in given]
+        texts = [_limit(limit) for limit in limits]
     except _ExpressionError:
-        limits = []
-    if column is None or not limits:
-        about = f"({expression})" if column is None else sql_name(column)
-        sql = predicate.replace("==", "=").format(about, *map(_limit_sql, given))
-        return Translation(kind, (RowsSatisfy(sql),), column)
-    return Claims(kind, (rows_text(predicate.format(column, *limits)),), column)
+        return Translation(kind, (_compared_in_sql(predicate, sql_name(column), limits),), column)
+    return Claims(kind, (rows_text(predicate.format(column, *texts)),), column)
+
+
+def _compared_in_sql(predicate: str, value: str, limits: list[object]) -> RowsSatisfy:
+    sql = predicate.replace("==", "=")
+    return RowsSatisfy(sql.format(value, *map(_limit_sql, limits)))
 
 
 def _limit_sql(value: Any) -> str:
@@ -154,30 +158,38 @@ def _limit_sql(value: Any) -> str:
 
 
 _HOLE = re.compile(r"\{(?P<key>\w+)(=(?P<default>[^}]*))?\}")
+"""An argument in a template: `{days=0}` is 0 if the check has no `days`."""
 
 
 def _of_sql(kind: str, template: str, arguments: Arguments) -> Meaning:
     """A check in Spark SQL. The first argument in the template is the checked column."""
-    first = _HOLE.findall(template)[0][0]
-
-    def fill(hole: re.Match[str]) -> str:
-        key, given = hole["key"], arguments.get(hole["key"])
-        if key.startswith("column"):
-            return sql_name(_column(arguments, key))
-        default = hole["default"]
-        # A number may be left out, but not be null.
-        if default is not None and not given and not (default.isdigit() and key in arguments):
-            return default
-        if key.endswith("_format"):
-            return f", {quote_literal(str(given))}"
-        return _limit_sql(given) if key == "base_timestamp" else str(foreign_rule.finite(given))
-
-    column, sql = _column(arguments, first), _HOLE.sub(fill, template)
+    first = _HOLE.search(template)
+    assert first is not None
+    column = _column(arguments, first["key"])
+    sql = _HOLE.sub(lambda hole: _filled(hole["key"], hole["default"], arguments), template)
     _refuse_clock(arguments)
     if sql.startswith("count_if("):
         return Claims(kind, (f"sql({value_text(sql)}) == 0",), column)
-    sql = f"NOT ({sql})" if arguments.get("negate") else sql
+    if arguments.get("negate"):
+        sql = f"NOT ({sql})"
     return Translation(kind, (RowsSatisfy(sql),), column)
+
+
+def _filled(key: str, default: str | None, arguments: Arguments) -> str:
+    """The SQL of an argument in a template."""
+    if key.startswith("column"):
+        return sql_name(_column(arguments, key))
+    value = arguments.get(key)
+    if not value and default is not None:
+        # A number may be left out, but not be null.
+        is_given_number = default.isdigit() and key in arguments
+        if not is_given_number:
+            return default
+    if key.endswith("_format"):
+        return f", {quote_literal(str(value))}"
+    if key == "base_timestamp":
+        return _limit_sql(value)
+    return str(foreign_rule.finite(value))
 
 
 def _refuse_clock(arguments: Arguments) -> None:
@@ -188,7 +200,8 @@ def _refuse_clock(arguments: Arguments) -> None:
 
 
 def _case(arguments: Arguments) -> Meaning:
-    column, case = _column(arguments), str(arguments.get("case"))
+    column = _column(arguments)
+    case = arguments.get("case")
     if case not in ("lower", "upper"):
         raise NoCounterpartError(f"the case '{case}' has no counterpart")
     return Claims("case", (rows_text(f"{case}({column}) == {column}"),), column)
@@ -215,7 +228,9 @@ def _expression(arguments: Arguments) -> Translation:
     expression = str(arguments.get("expression") or "")
     if not expression:
         raise NoCounterpartError("it has no expression")
-    holds = f"NOT ({expression})" if arguments.get("negate") else expression
+    holds = expression
+    if arguments.get("negate"):
+        holds = f"NOT ({expression})"
     return Translation(str(arguments.get("name") or "sql_expression"), (RowsSatisfy(holds),))
 
 
@@ -231,49 +246,62 @@ def _unique(arguments: Arguments) -> Claims:
 
 
 def _foreign_key(arguments: Arguments) -> Translation:
-    columns, other_columns = arguments.get("columns") or [], arguments.get("ref_columns") or []
+    columns = arguments.get("columns") or []
+    other_columns = arguments.get("ref_columns") or []
     table = arguments.get("ref_table") or arguments.get("ref_df_name")
     if not columns or len(columns) != len(other_columns) or not table or arguments.get("negate"):
         raise NoCounterpartError(
             "a foreign key needs columns, the same number of ref_columns, and a ref_table"
         )
-    paths, other_paths = tuple(columns_in(columns)), tuple(columns_in(other_columns))
+    paths = tuple(columns_in(columns))
+    other_paths = tuple(columns_in(other_columns))
     reference = Refers(paths, str(table).split(".")[-1], other_paths)
     return Translation("reference", (reference,), paths[0] if len(paths) == 1 else None)
+
+
+_COUNTED_ROWS = "SELECT count_if({}) FROM ( {} ) AS found"
 
 
 def _query(arguments: Arguments) -> Translation:
     """A query returns no row whose condition is true."""
     view = str(arguments.get("input_placeholder") or "input_view")
-    text = re.sub(
-        rf"\{{\{{\s*{re.escape(view)}\s*\}}\}}", "{model}", str(arguments.get("query") or "")
-    )
-    if "{{" in text or not text:
+    placeholder = rf"\{{\{{\s*{re.escape(view)}\s*\}}\}}"
+    query = re.sub(placeholder, "{model}", str(arguments.get("query") or ""))
+    query = query.strip().rstrip(";")
+    if "{{" in query or not query:
         raise NoCounterpartError("its query reads frames other than that of the check")
-    condition = sql_name(column_text(arguments.get("condition_column") or "condition"))
-    fails = f"NOT {condition}" if arguments.get("negate") else condition
-    query = text.strip().rstrip(";")
-    counted = " ".join(("SELECT", f"count_if({fails})", "FROM (", query, ") AS found"))
-    return Translation("sql_query", (QueryGives(counted, Condition("==", 0)),))
+    fails = sql_name(column_text(arguments.get("condition_column") or "condition"))
+    if arguments.get("negate"):
+        fails = f"NOT {fails}"
+    counted = QueryGives(_COUNTED_ROWS.format(fails, query), Condition("==", 0))
+    return Translation("sql_query", (counted,))
 
 
 def _aggregate(op: str, arguments: Arguments) -> Claims:
     kind = str(arguments.get("aggr_type") or "count")
-    column, parameters = arguments.get("column"), arguments.get("aggr_params")
-    is_rows = kind == "count" and column in ("*", None)
-    if kind == "percentile" and isinstance(parameters, Mapping) and [*parameters] == ["percentile"]:
-        share = foreign_rule.percent_text(parameters["percentile"])
-        subject = f"percentile({column_text(column)}, {share})"
-    elif (
-        kind not in (metrics := foreign_rule.listed_rules("databricks-dqx: aggregates"))
-        or parameters
-    ):
+    metric = _aggregate_metric(kind, arguments.get("aggr_params"))
+    limit = value_text(foreign_rule.finite(_decimal(arguments.get("limit"))))
+    written = arguments.get("column")
+    if kind == "count" and written in ("*", None):
+        return Claims(kind, (f"num_rows() {op} {limit}",))
+    column = column_text(written)
+    return Claims(kind, (f"{metric.format(column)} {op} {limit}",), column)
+
+
+def _aggregate_metric(kind: str, parameters: object) -> str:
+    """The metric of DQL for an aggregate; the braces stand for the column.
+
+    :raises NoCounterpartError: DQL has no metric for it.
+    """
+    if kind == "percentile":
+        match parameters:
+            case {"percentile": share, **others} if not others:
+                return f"percentile({{}}, {foreign_rule.percent_text(share)})"
+    metrics = foreign_rule.listed_rules("databricks-dqx: aggregates")
+    if kind not in metrics or parameters:
         raise NoCounterpartError(f"aggr_type '{kind}' has no counterpart")
-    else:
-        subject = "num_rows()" if is_rows else metrics[kind][0].format(column_text(column))
-    limit = foreign_rule.finite(_decimal(arguments.get("limit")))
-    about = None if is_rows else column_text(column)
-    return Claims(kind, (f"{subject} {op} {value_text(limit)}",), about)
+    (metric,) = metrics[kind]
+    return metric
 
 
 def _older_than(arguments: Arguments) -> Claims:
@@ -281,22 +309,28 @@ def _older_than(arguments: Arguments) -> Claims:
     days = foreign_rule.finite(arguments.get("days"))
     _refuse_clock(arguments)
     is_old = f"{sql_name(column)} < date_sub(current_date(), {days})"
-    text = value_text(f"count_if({is_old if arguments.get('negate') else f'NOT ({is_old})'})")
-    return Claims("older", (f"sql({text}) == 0",), column)
+    violates = is_old if arguments.get("negate") else f"NOT ({is_old})"
+    return Claims("older", (f"sql({value_text(f'count_if({violates})')}) == 0",), column)
+
+
+_OUTLIERS = (
+    "SELECT count_if({column} < CAST(middle AS DOUBLE) - 3.5D * spread"
+    " OR {column} > CAST(middle AS DOUBLE) + 3.5D * spread)"
+    " FROM {{model}} CROSS JOIN ("
+    " SELECT max(middle) AS middle,"
+    " percentile_approx(abs(value - middle), 0.5) AS spread"
+    " FROM ("
+    " SELECT {column} AS value, middle"
+    " FROM {{model}} CROSS JOIN ("
+    " SELECT percentile_approx({column}, 0.5) AS middle FROM {{model}} ) ) )"
+)
+"""The number of values that are farther from the median than 3.5 median absolute deviations."""
 
 
 def _no_outliers(arguments: Arguments) -> Meaning:
-    """Claims that each value is within 3.5 median absolute deviations of the median."""
     column = _column(arguments)
-    name = sql_name(column)
-    middle = ("SELECT", f"percentile_approx({name}, 0.5) AS middle", "FROM {model}")
-    deviations = ("SELECT", f"{name} AS value, middle", "FROM {model} CROSS JOIN (", *middle, ")")
-    spread = "percentile_approx(abs(value - middle), 0.5)"
-    bounds = ("SELECT", f"max(middle) AS middle, {spread} AS spread", "FROM (", *deviations, ")")
-    low, high = (f"CAST(middle AS DOUBLE) {sign} 3.5D * spread" for sign in "-+")
-    far = f"count_if({name} < {low} OR {name} > {high})"
-    text = " ".join(("SELECT", far, "FROM {model} CROSS JOIN (", *bounds, ")"))
-    return Translation("no_outliers", (QueryGives(text, Condition("==", 0)),), column)
+    query = _OUTLIERS.format(column=sql_name(column))
+    return Translation("no_outliers", (QueryGives(query, Condition("==", 0)),), column)
 
 
 FUNCTIONS: dict[str, Reader] = {
@@ -327,7 +361,10 @@ def _refuse(function: str) -> None:
 
 
 def recognises(document: Any) -> bool:
-    return isinstance(document, list) and any(
+    """True for a list with a check that has a function."""
+    if not isinstance(document, list):
+        return False
+    return any(
         isinstance(check, Mapping) and isinstance(check.get("check"), Mapping) for check in document
     )
 
@@ -335,6 +372,7 @@ def recognises(document: Any) -> bool:
 def rules_of(
     document: list[Any], request: foreign_rule.ImportRequest
 ) -> Iterator[foreign_rule.ForeignRule]:
+    """The rule of each check, and of each of its columns if it has several."""
     dataset = request.dataset or "data"
     for index, entry in enumerate(document):
         place = f"{request.file}: [{index}]"
@@ -362,37 +400,48 @@ def _each(check: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
 def _rule(
     entry: Mapping[str, Any], function: str, arguments: dict[str, Any], dataset: str, place: str
 ) -> foreign_rule.ForeignRule:
-    shown = f"{function}({', '.join(f'{k}={v!r}' for k, v in arguments.items())})"
+    shown = ", ".join(f"{key}={value!r}" for key, value in arguments.items())
     own_filter = arguments.pop("row_filter", None)
+    groups: tuple[str, ...] = ()
+    meaning: Meaning | str
     try:
-        if function not in FUNCTIONS:
-            _refuse(function)
-        (parameters,) = foreign_rule.listed_rules("databricks-dqx: arguments")[function]
-        for key in arguments:
-            if key not in parameters.split():
-                raise NoCounterpartError(f"'{key}' has no counterpart for {function}")
+        _demand_known(function, arguments)
         groups = tuple(columns_in(arguments.pop("group_by", None) or []))
-        meaning: Meaning | str = FUNCTIONS[function](arguments)
+        meaning = FUNCTIONS[function](arguments)
     except foreign_rule.REFUSALS as refusal:
-        meaning, groups = foreign_rule.reason_of(refusal), ()
-    name = foreign_rule.name_in(entry, entry["check"])
-    severity = Severity.P3 if entry.get("criticality") == "warn" else None
-    where = foreign_rule.all_hold(entry.get("filter"), own_filter)
-    rule = foreign_rule.ForeignRule(dataset, place, shown, meaning, name, severity, where, groups)
-    difference = _difference(function, arguments, is_grouped=bool(groups))
-    return replace(rule, difference=difference)
+        meaning = foreign_rule.reason_of(refusal)
+        groups = ()
+    return foreign_rule.ForeignRule(
+        dataset,
+        place,
+        f"{function}({shown})",
+        meaning,
+        name=foreign_rule.name_in(entry, entry["check"]),
+        severity=Severity.P3 if entry.get("criticality") == "warn" else None,
+        where=foreign_rule.all_hold(entry.get("filter"), own_filter),
+        groups=groups,
+        difference=_difference(function, arguments, is_grouped=bool(groups)),
+    )
+
+
+def _demand_known(function: str, arguments: Arguments) -> None:
+    """:raises NoCounterpartError: the function, or one of its arguments, has no translation."""
+    if function not in FUNCTIONS:
+        _refuse(function)
+    (parameters,) = foreign_rule.listed_rules("databricks-dqx: arguments")[function]
+    for key in arguments:
+        if key not in parameters.split():
+            raise NoCounterpartError(f"'{key}' has no counterpart for {function}")
 
 
 def _difference(function: str, arguments: Arguments, *, is_grouped: bool) -> str | None:
-    """When the verdicts of the two tools differ."""
+    """The reason why the verdicts of the two tools may differ; None if they do not."""
     if function.endswith("in_list") and any(map(is_word, literals_in(arguments))):
         return (
             "words without quotes are strings, as before DQX 0.16; later versions read "
             "them as columns"
         )
-    if (
-        foreign_rule.listed_rules("databricks-dqx: each value").get(function, ("",))[0]
-        in TEXT_FORMATS
-    ):
+    of_each_value = foreign_rule.listed_rules("databricks-dqx: each value")
+    if function in of_each_value and of_each_value[function][0] in TEXT_FORMATS:
         return "the format is checked as DQL defines it"
     return "a dataset without rows passes in DQX but fails here" if is_grouped else None
