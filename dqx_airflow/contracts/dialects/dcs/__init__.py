@@ -9,13 +9,14 @@ from dqx_airflow.contracts.demands import OnlyColumns, Unique
 from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, status_of
 from dqx_airflow.contracts.dialects.dcs.dcs_fields import read_field
+from dqx_airflow.contracts.dialects.dcs.dcs_quality_section import read_quality_section
 from dqx_airflow.contracts.dialects.dcs.dcs_service_levels import (
     ServiceLevels,
     read_service_levels,
     text_duration_s,
 )
 from dqx_airflow.contracts.dialects.durations import DAY_S
-from dqx_airflow.contracts.dialects.quality import read_older_quality, read_quality
+from dqx_airflow.contracts.dialects.quality import read_quality
 from dqx_airflow.contracts.dialects.rule_names import with_rules
 from dqx_airflow.contracts.dialects.servers import read_servers
 from dqx_airflow.contracts.document import NOTHING, Entry, Mapping, Node, Scalar
@@ -151,7 +152,7 @@ def _with_promises(reading: ClauseReader, models: tuple[Model, ...]) -> tuple[Mo
     """The models, with the rules about them outside of `models`."""
     levels = reading.mapping(reading.root, "servicelevels")
     stated = read_service_levels(ServiceLevels(reading, models), levels)
-    promises = (*read_older_quality(reading, models), *stated)
+    promises = (*read_quality_section(reading, models), *stated)
     return tuple(
         with_rules(model, ((path, rule) for name, path, rule in promises if name == model.name))
         for model in models

@@ -7,7 +7,7 @@ the SQL of demands that some values may violate. Columns are written as in DQL: 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -41,6 +41,21 @@ class Translation:
     share: float = 1.0
     remarks: tuple[str, ...] = ()
 
+    def has_place(self, columns: Collection[str | None]) -> bool:
+        """False if a demand is about the field that it is placed in, and no field has the
+        column."""
+        if self.column is None or self.column in columns:
+            return True
+        return not any(isinstance(demand, _OF_A_FIELD) for demand in self.demands)
+
+    @property
+    def is_about_each_value(self) -> bool:
+        """True if all demands are about the field that they are placed in."""
+        return all(isinstance(demand, _OF_A_FIELD) for demand in self.demands)
+
+
+_OF_A_FIELD = (kinds.Presence, kinds.Required, kinds.ValueDemand)
+"""Demands that do not name their column."""
 
 _SEVERITIES = {
     **dict.fromkeys(("p0", "critical", "blocker", "fatal"), Severity.P0),
