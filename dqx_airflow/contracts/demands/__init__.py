@@ -7,18 +7,96 @@ stricter, its claim in DQL, and its form in other tools. All demands on a column
 
 from __future__ import annotations
 
-from dqx_airflow.contracts.demand import *  # noqa: F403
-from dqx_airflow.contracts.demand import Demand
-from dqx_airflow.contracts.demands.columns import *  # noqa: F403
-from dqx_airflow.contracts.demands.deliveries import *  # noqa: F403
-from dqx_airflow.contracts.demands.keys import *  # noqa: F403
-from dqx_airflow.contracts.demands.measures import *  # noqa: F403
-from dqx_airflow.contracts.demands.queries import *  # noqa: F403
-from dqx_airflow.contracts.demands.values import *  # noqa: F403
-
-KINDS: tuple[type[Demand], ...] = tuple(
-    kind
-    for kind in list(globals().values())
-    if isinstance(kind, type) and issubclass(kind, Demand) and not kind.__subclasses__()
+from dqx_airflow.contracts.demand import (
+    NONE,
+    Condition,
+    Demand,
+    Interval,
+    Literal,
+    Order,
+    all_of,
+    compare_demands,
+    literal_text,
+    one_line,
+    printable_line,
+    rising,
 )
-"""All kinds of demands."""
+from dqx_airflow.contracts.demands.columns import (
+    AllComplete,
+    Complete,
+    OfType,
+    OnlyColumns,
+    Presence,
+    Required,
+)
+from dqx_airflow.contracts.demands.deliveries import (
+    Arrives,
+    DemandOnPeriod,
+    Fresh,
+    HourlyVolume,
+    Prompt,
+    Retained,
+    Volume,
+)
+from dqx_airflow.contracts.demands.keys import Distinct, Refers, Unique
+from dqx_airflow.contracts.demands.measures import MetricRule
+from dqx_airflow.contracts.demands.queries import AmongRows, QueryGives, RowsSatisfy
+from dqx_airflow.contracts.demands.values import (
+    Bound,
+    Digits,
+    Length,
+    MultipleOf,
+    OfFormat,
+    OneOf,
+    Pattern,
+    TimeBound,
+    TimeText,
+    UniqueItems,
+    ValueDemand,
+)
+
+__all__ = [
+    "NONE",
+    "AllComplete",
+    "AmongRows",
+    "Arrives",
+    "Bound",
+    "Complete",
+    "Condition",
+    "Demand",
+    "DemandOnPeriod",
+    "Digits",
+    "Distinct",
+    "Fresh",
+    "HourlyVolume",
+    "Interval",
+    "Length",
+    "Literal",
+    "MetricRule",
+    "MultipleOf",
+    "OfFormat",
+    "OfType",
+    "OneOf",
+    "OnlyColumns",
+    "Order",
+    "Pattern",
+    "Presence",
+    "Prompt",
+    "QueryGives",
+    "Refers",
+    "Required",
+    "Retained",
+    "RowsSatisfy",
+    "TimeBound",
+    "TimeText",
+    "Unique",
+    "UniqueItems",
+    "ValueDemand",
+    "Volume",
+    "all_of",
+    "compare_demands",
+    "literal_text",
+    "one_line",
+    "printable_line",
+    "rising",
+]
