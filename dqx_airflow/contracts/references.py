@@ -27,17 +27,23 @@ from dqx_airflow.values import SourceFile, Span
 MOST_INCLUDED = 50_000
 """The maximum number of nodes that the `$ref`s of a contract include; a node counts again for each
 `$ref` of it."""
-FileReader: TypeAlias = Callable[[str, str], "SourceFile | str"]
-"""Called with the name of the referring file and the path as written: the file, or why there is
-none."""
+FileReader: TypeAlias = Callable[[str, str], "SourceFile | NotRead"]
+"""Called with the name of the referring file and the path as written."""
 MOST_FILES = 100
-TOO_MANY_FILES = f"more than {MOST_FILES} files"
 _LONGEST_CHAIN = 50
 
 
-def no_files(_referrer: str, path: str) -> str:
+@dataclass(frozen=True, slots=True)
+class NotRead:
+    """The reason why a file is not read, and the mistake of the `$ref` that leads to it."""
+
+    reason: str
+    mistake: MistakeName = "not_followed"
+
+
+def no_files(_referrer: str, path: str) -> NotRead:
     """Reads nothing: for a contract that is not a file."""
-    return f"'{path}' is relative to the contract, but this contract is not a file"
+    return NotRead(f"'{path}' is relative to the contract, but this contract is not a file")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +52,19 @@ class FolderReader:
 
     folder: FilePath
 
-    def __call__(self, referrer: str, path: str) -> SourceFile | str:
+    def __call__(self, referrer: str, path: str) -> SourceFile | NotRead:
         if "://" in path:
-            return "only local files are read: download it, and refer to the copy"
+            return NotRead("only local files are read: download it, and refer to the copy")
         root = self.folder.resolve()
         try:
             place = (root / FilePath(referrer).parent / path).resolve()
         except (OSError, ValueError, RuntimeError):  # a NUL in it, or circular links
-            return f"{path!a} is not a file path"
+            return NotRead(f"{path!a} is not a file path")
         if not place.is_relative_to(root):
-            return f"'{path}' is outside the folder of the contract: move it there"
+            reason = f"'{path}' is outside the folder of the contract: move it there"
+            return NotRead(reason, "outside")
         source = read_source(place, place.relative_to(root).as_posix())
-        return source.reason if isinstance(source, Unreadable) else source
+        return NotRead(source.reason) if isinstance(source, Unreadable) else source
 
 
 @dataclass(slots=True)
@@ -104,16 +111,16 @@ class References:
         """The document of a file that has been parsed."""
         return self._parsed.get(file, self.top)
 
-    def parsed(self, referrer: str, place: str) -> Document | str:
-        """The document in a file, before it is prepared, or the reason why there is none."""
+    def parsed(self, referrer: str, place: str) -> Document | NotRead:
+        """The document in a file, before it is prepared."""
         source = self.read(referrer, place)
-        if isinstance(source, str):
+        if isinstance(source, NotRead):
             return source
         if source.name == self.top.source.name:
             return self.top
         if source.name not in self._parsed:
             if len(self._parsed) >= MOST_FILES:
-                return TOO_MANY_FILES
+                return NotRead(f"more than {MOST_FILES} files", "too_many_files")
             self._parsed[source.name] = read_document(source)
         return self._parsed[source.name]
 
@@ -203,13 +210,12 @@ class References:
 
     def _document(self, place: str, reference: Scalar) -> Document | None:
         document = self.parsed(reference.span.file, place)
-        if document == TOO_MANY_FILES:
-            self._error("too_many_files", reference, most=MOST_FILES)
-            return None
-        if isinstance(document, str):
-            is_outside = "only files" in document or "outside" in document
-            name: MistakeName = "outside" if is_outside else "not_followed"
-            self._error(name, reference, written=reference.value, hint=document)
+        if isinstance(document, NotRead):
+            if document.mistake == "too_many_files":
+                self._error("too_many_files", reference, most=MOST_FILES)
+            else:
+                written = reference.value
+                self._error(document.mistake, reference, written=written, hint=document.reason)
             return None
         source = document.source
         if source.name not in self._documents:
@@ -322,7 +328,7 @@ class _Expansion:
         if not isinstance(reference, Scalar):
             return None
         place, _, pointer = str(reference.value).partition("#")
-        document: Document | str = self.references.as_written(reference.span.file)
+        document: Document | NotRead = self.references.as_written(reference.span.file)
         if place:
             document = self.references.parsed(reference.span.file, place)
         target = document.root if isinstance(document, Document) else None

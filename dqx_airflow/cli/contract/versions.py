@@ -20,7 +20,7 @@ from dqx_airflow.contracts.dialects import is_data_product, recognised
 from dqx_airflow.contracts.document import Mapping
 from dqx_airflow.contracts.model import Contract, Model
 from dqx_airflow.contracts.read import ReadContract, read_contract
-from dqx_airflow.contracts.references import FolderReader
+from dqx_airflow.contracts.references import FolderReader, NotRead
 from dqx_airflow.contracts.yaml_reader import read_document
 from dqx_airflow.datasets.dqx_toml import Settings, find_settings, read_settings
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
@@ -137,30 +137,31 @@ class GitFile:
     revision: str
     path: str
 
-    def read(self) -> SourceFile | str:
-        """The text of the file, or the reason why it cannot be read."""
+    def read(self) -> SourceFile | NotRead:
+        """The text of the file."""
         if self.revision.startswith("-"):
-            return f"'{self.revision}' is not a revision"
+            return NotRead(f"'{self.revision}' is not a revision")
         # `./` makes git resolve the path here, and not at the top of the repository.
         name = f"{self.revision}:./{self.path}"
         if self.path.startswith("/"):
-            return "write the path relative to this folder, without a leading /"
+            return NotRead("write the path relative to this folder, without a leading /")
         try:
             content = git("show", "--no-textconv", "--end-of-options", name)
         except RequestError as error:
-            return f"not found in git: {error.problem}"
+            return NotRead(f"not found in git: {error.problem}")
         source = source_of(content, f"{self.revision}:{self.path}")
-        return source.reason if isinstance(source, Unreadable) else source
+        return NotRead(source.reason) if isinstance(source, Unreadable) else source
 
-    def read_near(self, referrer: str, path: str) -> SourceFile | str:
+    def read_near(self, referrer: str, path: str) -> SourceFile | NotRead:
         """A file next to this one at the same revision."""
         if "://" in path:
-            return "only local files are read: download it and refer to the copy"
+            return NotRead("only local files are read: download it and refer to the copy")
         folder = PurePosixPath(self.path).parent
         referrer_folder = PurePosixPath(referrer.removeprefix(f"{self.revision}:")).parent
         place = PurePosixPath(normpath(referrer_folder / path))
         if not place.is_relative_to(normpath(folder)) or ".." in place.parts:
-            return f"'{path}' is outside the folder of the contract: move it there"
+            reason = f"'{path}' is outside the folder of the contract: move it there"
+            return NotRead(reason, "outside")
         return GitFile(self.revision, place.as_posix()).read()
 
 
@@ -216,19 +217,21 @@ def _place_of(text: str) -> Path | GitFile:
 def read_place(place: Path | GitFile) -> ReadContract | str:
     """The contract at a location with its diagnostics, or the reason why it cannot be read."""
     if isinstance(place, GitFile):
-        text = place.read()
-        if isinstance(text, str):
-            return text
-        return read_contract(text, place.read_near, variables=_variables_at(Path(place.path)))
+        file = place.read()
+        if isinstance(file, NotRead):
+            return file.reason
+        return read_contract(file, place.read_near, variables=_variables_at(Path(place.path)))
     source = read_source(place, str(place))
     if isinstance(source, Unreadable):
         return source.reason
 
-    def read_near(referrer: str, path: str) -> SourceFile | str:
+    def read_near(referrer: str, path: str) -> SourceFile | NotRead:
         """A file next to the contract; both have paths relative to the working directory."""
         inner = Path(referrer).relative_to(place.parent).as_posix()
         near = FolderReader(place.parent)(inner, path)
-        return near if isinstance(near, str) else replace(near, name=str(place.parent / near.name))
+        if isinstance(near, NotRead):
+            return near
+        return replace(near, name=str(place.parent / near.name))
 
     return read_contract(source, read_near, variables=_variables_at(place))
 
@@ -270,7 +273,7 @@ def contract_files(
     return list(dict.fromkeys(files)), missing
 
 
-def is_contract(source: SourceFile | Unreadable | str, *, or_product: bool = False) -> bool:
+def is_contract(source: SourceFile | Unreadable | NotRead, *, or_product: bool = False) -> bool:
     """True for a text that a dialect recognises, and for a data product if these count."""
     root = read_document(source).root if isinstance(source, SourceFile) else None
     is_product = or_product and is_data_product(root)

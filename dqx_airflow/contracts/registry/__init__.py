@@ -20,6 +20,7 @@ from posixpath import normpath
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.contracts.publishing import Blocker, PublishedVersion, objections
 from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.contracts.references import NotRead
 from dqx_airflow.contracts.registry.folder import FolderHome
 from dqx_airflow.contracts.registry.home import Home, VersionEntry
 from dqx_airflow.errors import RegistryError
@@ -108,10 +109,10 @@ def _read(entry: VersionEntry) -> PublishedVersion:
         raise RegistryError(problem, "restore it from a backup")
     main, text = next(iter(entry.files.items()))
 
-    def read(referrer: str, path: str) -> SourceFile | str:
+    def read(referrer: str, path: str) -> SourceFile | NotRead:
         name = normpath(PurePosixPath(referrer).parent / path)
         if name not in entry.files:
-            return f"'{path}' was not published with the contract"
+            return NotRead(f"'{path}' was not published with the contract")
         return SourceFile(name, entry.files[name])
 
     result = read_contract(SourceFile(main, text), read, variables=None)
