@@ -202,7 +202,7 @@ def main() -> None:
 
         def run(results: str) -> list[str]:
             told = ["--dataset", f"sales={table}?format=parquet", "--date", "2024-03-02"]
-            where = ["--connection", address, "--results", results]
+            where = ["--connection", address, "--results-root", results]
             return [str(PROGRAMS / "dql"), "run", str(suite), *told, *where]
 
         def gate(results: str) -> list[str]:

@@ -49,6 +49,10 @@ class StoreError(DqxError):
     """The results store cannot be read or written."""
 
 
+class NoStoreError(StoreError):
+    """There is no results store at the root that was given."""
+
+
 class DeadlineError(DqxError):
     """The gate exceeded its time limit: there is no report."""
 

@@ -42,7 +42,7 @@ spark.sql.ansi.enabled = true
 [defaults]
 date = 2024-12-25
 output = "junit"
-results = "lake/dqx"
+results_root = "lake/dqx"
 fail_on = "P2"
 allow_empty = true
 
@@ -86,7 +86,7 @@ def test_every_setting_of_a_file_is_read(tmp_path: Path) -> None:
     assert found.defaults == Defaults(
         "2024-12-25", Output.JUNIT, "lake/dqx", fail_on=Severity.P2, allow_empty=True
     )
-    assert found.results == str(tmp_path / "lake/dqx")
+    assert found.results_root == str(tmp_path / "lake/dqx")
     assert found.refs == {
         "returns": DatasetRef("returns", path=str(tmp_path / "lake/returns")),
         "orders": DatasetRef(

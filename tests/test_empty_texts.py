@@ -112,7 +112,7 @@ def test_a_blank_variable_is_an_error_and_an_empty_one_is_not_set(
         )
     }
     assert variables == {
-        *("DQX_RESULTS_ROOT", "AIRFLOW__DQX__RESULTS_ROOT", "DQX_CONNECTION"),
+        *("DQX_RESULTS_ROOT", "DQX_CONNECTION"),
         *("DQX_LINEAGE_SPOOL", "DQX_CONTRACT_REGISTRY"),
     }
     monkeypatch.setenv("DQX_RESULTS_ROOT", " ")
@@ -129,7 +129,7 @@ def test_an_empty_key_for_receipts_stops_the_driver(text: str) -> None:
 
 KEYS = (
     *(("connection", name) for name in ("url", "type", "host", "http_path", "jvm_archive")),
-    *(("defaults", name) for name in ("date", "output", "results", "unsupported")),
+    *(("defaults", name) for name in ("date", "output", "results_root", "unsupported")),
     *(("defaults", name) for name in RunOptions.__dataclass_fields__ if name != "skip_dates"),
     *(
         ("datasets.orders", name)

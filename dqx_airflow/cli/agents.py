@@ -170,22 +170,22 @@ class Tools:
     def why_blocked(self, gate: str, date: str | None = None) -> str:
         """The last run of a gate, for data of a date: each assertion, and why it failed."""
 
-        from dqx_airflow.cli.arguments import results_of
+        from dqx_airflow.cli.stores import results_of
 
-        root = results_of(self.folder / "dqx.toml", None).root
+        root = results_of(None, self.folder).root
         on = [f"--date={date}"] if date else []
-        which = (f"--root={root}", f"--gate={gate}", *on, "--limit=1", "--format=json")
+        which = (f"--results-root={root}", f"--gate={gate}", *on, "--limit=1", "--format=json")
         runs = json.loads(self._dql("results", "list", *which))
         if not runs:
             raise RequestError(f"no run of gate {gate!r} is stored", "see dql results list")
-        return self._dql("results", "show", f"--root={root}", "--", runs[0]["run_id"])
+        return self._dql("results", "show", f"--results-root={root}", "--", runs[0]["run_id"])
 
     def propose(self, suite: str, name: str, value: float, reason: str) -> str:
         """Proposes another value of a tunable constant of a suite; a person decides on it.
 
         value is a plain number: 0.05 for 5%, seconds for durations. reason is the evidence.
         """
-        from dqx_airflow.cli.arguments import results_of
+        from dqx_airflow.cli.stores import results_of
         from dqx_airflow.tuning.proposals import Proposal, ProposedValue, propose
         from dqx_airflow.tuning.protection import judge_change
         from dqx_airflow.tuning.suite_file import SuiteFile
@@ -202,7 +202,7 @@ class Tools:
             raise RequestError(draw(judged.refusals, checked.sources))
         change = ProposedValue(name, now, value, units_of(before)[name])
         proposal = Proposal(before.name.value, _AGENT, (change,), reason=reason)
-        propose(results_of(self._inside(suite), None), proposal)
+        propose(results_of(None, self._inside(suite).parent), proposal)
         return f"{change}, proposal {proposal.id} waits for a person: dql review {suite}"
 
     def _refs(self, suite: str, datasets: Sequence[str]) -> list[DatasetRef]:

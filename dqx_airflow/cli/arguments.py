@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from dqx_airflow.cli.command import ROOT_VARIABLES, finite, storage_options
+from dqx_airflow.cli.command import finite
 from dqx_airflow.cli.documented import parameters_of, with_parameters
-from dqx_airflow.datasets.dqx_toml import Output, Unsupported, find_settings, read_settings
+from dqx_airflow.cli.stores import ResultsRootOption
+from dqx_airflow.datasets.dqx_toml import Output, Unsupported
 from dqx_airflow.errors import DqxError, RequestError
 from dqx_airflow.limits import LARGEST_MAP_INDEX, MOST_CLOCK_SKEW_HOURS
 from dqx_airflow.values import Selection, Severity
@@ -69,7 +70,8 @@ class SharedOptions:
     :param date: The date of the data: 2024-12-25, today or yesterday. FROM..TO runs all dates of a
         range in one scan.
     :param output: Output format: table, json, summary or junit.
-    :param results: Write report and states into this results store, as a gate does.
+    :param results_root: Write report and states into the results store at this root, as a gate
+        does; default: results_root in dqx.toml, then Airflow's setting.
     :param recompute: Ignore stored states and compute everything.
     :param skip_date: A date without data, for lagged metrics.
     :param unsupported: How to treat a clause that cannot be enforced: error (exit 3) or warn.
@@ -89,7 +91,7 @@ class SharedOptions:
     config: ConfigOption = None
     output: Output | None = None
     output_file: OutputFileOption = None
-    results: str | None = None
+    results_root: ResultsRootOption = None
     recompute: bool = False
     skip_date: list[str] | None = None
     unsupported: Unsupported | None = None
@@ -166,14 +168,6 @@ def _run_options() -> Iterator[inspect.Parameter]:
 
 SuiteArgument: TypeAlias = Annotated[
     Path, typer.Argument(help="A suite file.", metavar="SUITE", show_default=False)
-]
-ResultsOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--results",
-        envvar=ROOT_VARIABLES,
-        help="The root of the results store: a path or URI; default: as in dqx.toml.",
-    ),
 ]
 GateOption: TypeAlias = Annotated[
     str | None, typer.Option("--gate", help="The gate, if several run the suite.")
@@ -257,29 +251,6 @@ def suite_name(path: Path) -> str:
     if parsed is None or parsed.suite is None or parsed.diagnostics:
         return suite_file(path).read().valid_suite.name.value  # its error describes the mistake
     return parsed.suite.name.value
-
-
-def results_of(suite: Path, given: str | None) -> StoredResults:
-    """The results below a root: as given, or else as in the nearest `dqx.toml`.
-
-    :raises RequestError: it is not configured.
-    """
-    from dqx_airflow.results.query import StoredResults
-
-    root = given or known_results_root(suite)
-    if root:
-        return StoredResults(root, storage_options())
-    raise RequestError(
-        "no results root given",
-        "add --results PATH, set the variable DQX_RESULTS_ROOT, or write results under [defaults] "
-        "in dqx.toml",
-    )
-
-
-def known_results_root(suite: Path) -> str | None:
-    """The results root of the nearest `dqx.toml`; None if there is none."""
-    settings_file = find_settings(suite.parent) or find_settings(Path())
-    return read_settings(settings_file).results if settings_file else None
 
 
 def csv_text(head: Sequence[object], rows: Iterable[Sequence[object]]) -> str:

@@ -19,6 +19,7 @@ from dqx_airflow.cli import arguments
 from dqx_airflow.cli.command import of_spark, print_or_write
 from dqx_airflow.cli.json_objects import compared_assertion_object
 from dqx_airflow.cli.reports import console_for, printable, table_of
+from dqx_airflow.cli.stores import ResultsRootOption, results_of
 from dqx_airflow.diagnostics import machine_formats
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.templates import filled
@@ -57,7 +58,7 @@ def backtest(
     fill: bool = False,
     gate: arguments.GateOption = None,
     map_index: arguments.MapIndexOption = None,
-    results: arguments.ResultsOption = None,
+    results_root: ResultsRootOption = None,
     dataset: arguments.DatasetOption = None,
     connection: arguments.ConnectionOption = None,
     config: arguments.ConfigOption = None,
@@ -77,7 +78,7 @@ def backtest(
     checked = arguments.suite_file(suite).read()
     name = checked.valid_suite.name.value
     first, last = arguments.first_and_last(since, until, default=90)
-    stored = arguments.results_of(suite, results)
+    stored = results_of(results_root, suite.parent)
     days = past_days(stored, name, first, last, gate=gate, map_index=map_index)
     if fill:
         given = arguments.Options((suite,), connection=connection, datasets=dataset, config=config)

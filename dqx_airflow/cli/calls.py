@@ -15,6 +15,7 @@ from typing import Any
 from dqx_airflow import values
 from dqx_airflow.cli import command
 from dqx_airflow.cli.arguments import Options
+from dqx_airflow.cli.stores import root_in
 from dqx_airflow.cli.suites import Findings
 from dqx_airflow.datasets import dqx_toml
 from dqx_airflow.datasets.databases import connection_in, with_lineage_names
@@ -219,7 +220,7 @@ class _CallReader:
         """A request for a date with the options of the call, without a suite and datasets."""
         options = self.options
         skipped = tuple(self._date("--skip-date", text) for text in options.skip_date or ())
-        results = options.results or self.settings.results
+        results = root_in(self.settings, options.results_root)
         started = datetime.now(timezone.utc).isoformat()
         return GateRequest(
             run_key=values.RunKey("", on, f"command line {started}"),

@@ -199,22 +199,3 @@ def what_to_give(missing: Path, endings: frozenset[str] = SUITE_ENDINGS) -> str:
     candidates = [name for name in beside if Path(name).suffix in endings]
     kinds = " or ".join(sorted(endings))
     return did_you_mean(missing.name, candidates) or f"give files, or folders with {kinds} files"
-
-
-ROOT_VARIABLES = ["DQX_RESULTS_ROOT", "AIRFLOW__DQX__RESULTS_ROOT"]
-"""The environment variables with the results root, in order of precedence. The second one is the
-setting of the gates in Airflow."""
-
-RootOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(
-        "--root", envvar=ROOT_VARIABLES, help="The root of the results store: a path or URI."
-    ),
-]
-
-
-def storage_options() -> dict[str, str] | None:
-    """The options for access to the storage, from the environment."""
-    from dqx_airflow.values.json_form import storage_options_of
-
-    return storage_options_of(os.environ)

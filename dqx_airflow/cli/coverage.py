@@ -8,17 +8,21 @@ from dataclasses import asdict
 from datetime import date
 from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dqx_airflow.cli import command, exit_codes
 from dqx_airflow.cli.arguments import ConfigOption, DatasetOption, Options
 from dqx_airflow.cli.reports import print_table
+from dqx_airflow.cli.stores import ResultsRootOption, optional_results
 from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import RequestError
 from dqx_airflow.lineage.coverage import Flow, TableCoverage, event_files
 from dqx_airflow.values import GateRequest
+
+if TYPE_CHECKING:
+    from dqx_airflow.results.query import StoredResults
 
 _EVENTS = frozenset({".json", ".jsonl"})
 _HEAD = ("place", "read by", "checked by", "last run", "columns seen", "not seen")
@@ -30,7 +34,7 @@ def coverage(
     *,
     events: list[Path] | None = None,
     contract: list[Path] | None = None,
-    results: Annotated[str | None, typer.Option(envvar=command.ROOT_VARIABLES)] = None,
+    results_root: ResultsRootOption = None,
     dataset: DatasetOption = None,
     config: ConfigOption = None,
     least: Annotated[
@@ -55,22 +59,24 @@ def coverage(
         or a folder with .json and .jsonl files. Repeatable.
     :param contract: A contract, whose tables and columns count as known, not as checked.
         Repeatable.
-    :param results: The root of a results store, whose gates count, with their last runs.
+    :param results_root: The root of the results store, whose gates count, with their last runs;
+        default: results_root in dqx.toml, then Airflow's setting.
     :param least: The share of the tables that must be checked, in percent.
     :param output: Output format: table or json.
     """
     from dqx_airflow.cli.calls import read_call
 
-    if not (suites or events or contract or results):
-        raise RequestError("no flow given", "give suites, --events, --contract or --results")
+    stored = optional_results(results_root, config=config)
+    if not (suites or events or contract or stored):
+        raise RequestError("no flow given", "give suites, --events, --contract or --results-root")
     flow = Flow()
     _add_events(flow, events or ())
     for paths, is_enforced in ((contract, False), (suites, True)):
         options = Options(tuple(paths or ()), datasets=dataset, config=config)
         for request in read_call(options, date.today()).valid_requests:
             _add_suite(flow, request, is_enforced=is_enforced)
-    if results:
-        _add_results(flow, results)
+    if stored is not None:
+        _add_results(flow, stored)
     tables = flow.coverage()
     checked = sum(bool(table.checked_by) for table in tables)
     columns = sum(table.columns for table in tables)
@@ -139,15 +145,13 @@ def _add_suite(flow: Flow, request: GateRequest, *, is_enforced: bool) -> None:
             table.add_check(plan.suite, "", names)
 
 
-def _add_results(flow: Flow, root: str) -> None:
+def _add_results(flow: Flow, stored: StoredResults) -> None:
     """Adds the datasets of the last runs of all gates.
 
-    :raises StoreError: there is no store, or it cannot be read.
+    :raises StoreError: the store cannot be read.
     """
-    from dqx_airflow.results.query import RunsWanted, StoredResults
+    from dqx_airflow.results.query import RunsWanted
 
-    stored = StoredResults(root, command.storage_options())
-    stored.require_some()
     gates = {row["gate"] for row in stored.run_rows(RunsWanted(), ["gate"])}
     for report in stored.newest_reports(gates):
         flow.add_report(report)

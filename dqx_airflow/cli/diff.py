@@ -21,6 +21,7 @@ from dqx_airflow.cli.calls import read_call
 from dqx_airflow.cli.command import from_here, print_or_write, suite_files, what_to_give
 from dqx_airflow.cli.contract.versions import git
 from dqx_airflow.cli.reports import markdown_cell, printable
+from dqx_airflow.cli.stores import ResultsRootOption, existing_results
 from dqx_airflow.cli.suites import Findings, count_text
 from dqx_airflow.diagnostics import machine_formats, renderers
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, errors_of, listed
@@ -59,7 +60,7 @@ class PastWanted:
     """The past days to judge: those in a store, of a period and a gate, as they were typed; by
     default those of the last 90."""
 
-    results: str | None
+    results_root: str | None
     since: datetime | None
     until: datetime | None
     gate: str | None = None
@@ -68,9 +69,10 @@ class PastWanted:
         """The days of a suite, and a sentence about them.
 
         :raises RequestError: no store is configured.
+        :raises NoStoreError: there is none at its root.
         :raises StoreError: it cannot be read.
         """
-        stored = arguments.results_of(path, self.results)
+        stored = existing_results(self.results_root, path.parent)
         first, last = arguments.first_and_last(self.since, self.until, default=90)
         try:
             days = past_days(stored, suite, first, last, gate=self.gate)
@@ -89,7 +91,7 @@ def diff(
     since: arguments.SinceOption = None,
     until: arguments.UntilOption = None,
     gate: arguments.GateOption = None,
-    results: arguments.ResultsOption = None,
+    results_root: ResultsRootOption = None,
     cost: bool = False,
     dataset: arguments.DatasetOption = None,
     config: arguments.ConfigOption = None,
@@ -111,7 +113,7 @@ def diff(
     files, missing = suite_files(paths or [Path()])
     for path in missing if paths else ():
         typer.echo(f"warning: no .dql file found at {path}: {what_to_give(path)}", err=True)
-    wanted = PastWanted(results, since, until, gate) if backtest else None
+    wanted = PastWanted(results_root, since, until, gate) if backtest else None
     with TemporaryDirectory() as folder:
         before = _suites_at(revision, Path(folder))
     pairs = list(_pairs(files, paths or [Path()], before))

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.command import ROOT_VARIABLES, TextOrJson, of_spark
+from dqx_airflow.cli.command import TextOrJson, of_spark
+from dqx_airflow.cli.stores import known_root
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.doctor_checks.finding import Check, Finding
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
 
 def doctor(
     connection: str | None = None,
-    results_root: str | None = None,
+    results_root: Annotated[
+        str | None, typer.Option("--results-root", "-R", metavar="ROOT")
+    ] = None,
     prove: Annotated[bool, typer.Option("--prove")] = False,
     folder: Annotated[Path | None, typer.Option(exists=True, file_okay=False)] = None,
     submit: Annotated[Path | None, typer.Option(exists=True, dir_okay=False)] = None,
@@ -33,8 +36,8 @@ def doctor(
 
     :param connection: The Airflow connection that gates use for Spark; default: spark_default. With
         --prove an address, as for dql run.
-    :param results_root: The root of the results store; default: the one in the Airflow
-        configuration.
+    :param results_root: The root of the results store; default: the one of the gates, in the
+        Airflow configuration; with --prove the one of all commands.
     :param prove: Run the conformance cases on the Spark of --connection, show what differs, and
         store the result in the results root. Exit code 1 if a value differs.
     :param folder: With --prove: a folder that this machine and Spark both see, for the cases of
@@ -77,9 +80,7 @@ def _prove(
 ) -> bool:
     """Proves the engine; returns whether it has the expected value in every case."""
     prove_engine = of_spark("dqx_airflow.cli.doctor_checks.prove").prove_engine
-    root = results_root
-    for variable in ROOT_VARIABLES:
-        root = root or os.environ.get(variable)
+    root = known_root(results_root)
     return bool(prove_engine(connection, root, folder, as_json=format == "json"))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
-from dqx_airflow.errors import DqxError, RequestError, SourceError, first_line
+from dqx_airflow.errors import DqxError, NoStoreError, RequestError, SourceError, first_line
 
 if TYPE_CHECKING:
     pass
@@ -33,7 +33,8 @@ EXIT_NO_READER = 141
 
 
 def exit_code_of(error: DqxError) -> int:
-    return EXIT_WRONG if isinstance(error, RequestError | SourceError) else EXIT_INFRASTRUCTURE
+    is_typed = isinstance(error, RequestError | SourceError | NoStoreError)
+    return EXIT_WRONG if is_typed else EXIT_INFRASTRUCTURE
 
 
 TRACEBACK = "DQX_TRACEBACK"

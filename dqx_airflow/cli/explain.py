@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dqx_airflow.plan.passes import KnownDataset
 
 _ASSUMED = "the datasets of checks are assumed to have dates, all others to have none"
-_WITHOUT_EFFECT = ("connection", "output", "output_file", "results", "recompute", "watch")
+_WITHOUT_EFFECT = ("connection", "output", "output_file", "results_root", "recompute", "watch")
 """The options of a run on which its plan does not depend."""
 _CODE = re.compile(r"[EW]\d{3}", re.IGNORECASE)
 

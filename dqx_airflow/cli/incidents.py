@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli.command import RootOption, TextFormatOption, json_if, print_list
+from dqx_airflow.cli.command import TextFormatOption, json_if, print_list
 from dqx_airflow.cli.json_objects import incident_object
-from dqx_airflow.cli.results import results_under
+from dqx_airflow.cli.stores import ResultsRootOption, existing_results
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import MOST_DAYS
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 def incidents(
     *,
-    root: RootOption = None,
+    results_root: ResultsRootOption = None,
     gate: str | None = None,
     ended: Annotated[bool, typer.Option("--all")] = False,
     show: Annotated[str | None, typer.Option(metavar="ID")] = None,
@@ -54,7 +54,7 @@ def incidents(
     from dqx_airflow.results.incidents import lacking_rows
     from dqx_airflow.results.what_changed import changes_before
 
-    results = results_at(root)
+    results = existing_results(results_root)
     found = _incidents_of(results, gate)
     if close is not None:
         _close(results, found, close, reason, author or getpass.getuser())
@@ -74,17 +74,6 @@ def incidents(
     print_list(json_if(output, facts), _HEAD, rows, nothing)
     if output == "text":
         _print_changes(changes)
-
-
-def results_at(root: str | None) -> StoredResults:
-    """The results below a root.
-
-    :raises RequestError: no root is given.
-    :raises StoreError: there is no store.
-    """
-    results = results_under(root)
-    results.require_some()
-    return results
 
 
 def _incidents_of(
@@ -169,7 +158,7 @@ def accept(
     reason: Annotated[str, typer.Option()],
     incident: Annotated[str | None, typer.Option(metavar="ID")] = None,
     author: str | None = None,
-    root: RootOption = None,
+    results_root: ResultsRootOption = None,
 ) -> None:
     """Accept the data of a date that a gate has blocked, exactly as it was judged.
 
@@ -185,7 +174,7 @@ def accept(
     from dqx_airflow.results.decisions import acceptances
     from dqx_airflow.results.incidents import write_notes
 
-    results = results_at(root)
+    results = existing_results(results_root)
     day = on.date()
     found = _incidents_of(results, gate, day)
     about = [one for one in found if one.is_open and one.id.startswith(incident or "")]
@@ -216,7 +205,7 @@ def waive(
     above: Annotated[str | None, typer.Option(metavar="LIMIT")] = None,
     longest: Annotated[int, typer.Option(metavar="DAYS", min=1, max=MOST_DAYS)] = 30,
     author: str | None = None,
-    root: RootOption = None,
+    results_root: ResultsRootOption = None,
 ) -> None:
     """Let an assertion of a gate fail until a day, for a reason.
 
@@ -235,7 +224,7 @@ def waive(
     """
     from dqx_airflow.results.decisions import new_waiver, write_waivers
 
-    results = results_at(root)
+    results = existing_results(results_root)
     waiver = new_waiver(
         results,
         gate,
@@ -254,7 +243,7 @@ def waive(
 
 def waivers(
     *,
-    root: RootOption = None,
+    results_root: ResultsRootOption = None,
     gate: str | None = None,
     ended: Annotated[bool, typer.Option("--all")] = False,
     end: Annotated[str | None, typer.Option(metavar="ID")] = None,
@@ -270,7 +259,7 @@ def waivers(
     """
     from dqx_airflow.results.decisions import gates_called, waivers_of, write_waivers
 
-    results = results_at(root)
+    results = existing_results(results_root)
     now = datetime.now(timezone.utc)
     found = waivers_of(results, None if gate is None else gates_called(results, gate))
     if end is not None:

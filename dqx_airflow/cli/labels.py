@@ -16,6 +16,7 @@ import typer
 from dqx_airflow.cli import arguments
 from dqx_airflow.cli.command import SheetFormat, print_list
 from dqx_airflow.cli.json_objects import alert_object
+from dqx_airflow.cli.stores import ResultsRootOption, results_of
 from dqx_airflow.diagnostics import diagnostic
 from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import RequestError
@@ -37,7 +38,7 @@ def alerts(
     until: Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"])] = None,
     gate: arguments.GateOption = None,
     map_index: arguments.MapIndexOption = None,
-    results: arguments.ResultsOption = None,
+    results_root: ResultsRootOption = None,
     output: Annotated[SheetFormat, typer.Option("--format")] = "table",
 ) -> None:
     """List the failed assertions of the last days, oldest first, with their labels.
@@ -50,7 +51,7 @@ def alerts(
     from dqx_airflow.results.alerts import alerts as find_alerts
     from dqx_airflow.results.past_days import runs_of_suite
 
-    stored = arguments.results_of(suite, results)
+    stored = results_of(results_root, suite.parent)
     name = arguments.suite_name(suite)
     last = until.date() if until else date.today()
     first = days_before(last, days - 1)
@@ -211,7 +212,7 @@ def label(
     author: str | None = None,
     gate: arguments.GateOption = None,
     map_index: arguments.MapIndexOption = None,
-    results: arguments.ResultsOption = None,
+    results_root: ResultsRootOption = None,
 ) -> None:
     """Label a failure as a false alarm, or a pass as a missed issue. The last label counts.
 
@@ -231,7 +232,7 @@ def label(
     """
     from dqx_airflow.results.alerts import LabelKind, NewLabel
 
-    stored = arguments.results_of(suite, results)
+    stored = results_of(results_root, suite.parent)
     kind_options = {
         LabelKind.FALSE_POSITIVE: false_positive,
         LabelKind.TRUE_POSITIVE: true_positive,

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from dqx_airflow.cli import command, documented, exit_codes
+from dqx_airflow.cli.stores import HOW_TO_GIVE, ResultsRootOption, known_root, results_of
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.limits import LONGEST_TIME_S
 
@@ -28,7 +29,7 @@ def lineage() -> None:
 def flush(
     *,
     spool: Annotated[Path | None, typer.Option(envvar="DQX_LINEAGE_SPOOL")] = None,
-    root: Annotated[str | None, typer.Option(envvar=command.ROOT_VARIABLES)] = None,
+    results_root: ResultsRootOption = None,
     timeout: Annotated[
         float, typer.Option(min=0.1, max=LONGEST_TIME_S, callback=command.finite)
     ] = 60.0,
@@ -39,19 +40,18 @@ def flush(
     Exit code 0 no events are left, 2 an error on the command line, 4 some events are left.
 
     :param spool: The spool folder.
-    :param root: The results root that contains the spool, if --spool is not given.
+    :param results_root: The root of the results store that contains the spool, if --spool is not
+        given; default: results_root in dqx.toml, then Airflow's setting.
     :param timeout: The maximum duration, in seconds.
     """
     from dqx_airflow.lineage import spool as spools
-    from dqx_airflow.values.files import local_path
 
-    if spool is None and (root is None or "://" in local_path(root)):
-        raise RequestError(
-            "no spool given",
-            f"add --spool FOLDER, or --root with a local results store, or set {spools.VARIABLE}",
-        )
-    folder = spool or spools.beside(local_path(root or ""))
-    folder = folder.expanduser()
+    if spool is None:
+        folder = _spool_of(known_root(results_root))
+    else:
+        folder = spool.expanduser()
+        if not folder.parent.is_dir():
+            raise RequestError(f"there is no folder {folder.parent}", "check the path of --spool")
     try:
         waiting = len(spools.kept(folder))
     except OSError as error:
@@ -70,3 +70,23 @@ def flush(
         typer.echo(f"{sent} sent, {left} left in {folder}")
     if left:
         raise typer.Exit(exit_codes.EXIT_INFRASTRUCTURE)
+
+
+def _spool_of(root: str | None) -> Path:
+    """The spool beside a results store.
+
+    :raises RequestError: there is no root, or it is not a folder of this machine.
+    :raises NoStoreError: there is no store at the root.
+    """
+    from dqx_airflow.lineage import spool as spools
+    from dqx_airflow.values.files import local_path
+
+    hint = f"add --spool FOLDER, set {spools.VARIABLE}, or {HOW_TO_GIVE}"
+    if root is None:
+        raise RequestError("no spool and no results root given", hint)
+    if "://" in local_path(root):
+        raise RequestError(f"no spool given: {root} is not a local folder", hint)
+    folder = spools.beside(local_path(root)).expanduser()
+    if not folder.is_dir():
+        results_of(root).require_some()
+    return folder

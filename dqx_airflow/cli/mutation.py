@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dqx_airflow.cli import arguments, command
-from dqx_airflow.cli.command import print_or_write, storage_options
+from dqx_airflow.cli.command import print_or_write
 from dqx_airflow.cli.exit_codes import EXIT_FAILED
 from dqx_airflow.cli.reports import printable, xml_attribute
+from dqx_airflow.cli.stores import ResultsRootOption, storage_options
 from dqx_airflow.datasets.dqx_toml import Output
 from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.diagnostics.templates import filled
@@ -35,7 +36,7 @@ def mutate(
     suite: arguments.SuiteArgument,
     *,
     on: Annotated[str | None, typer.Option("--date")] = None,
-    results: arguments.ResultsOption = None,
+    results_root: ResultsRootOption = None,
     dataset: arguments.DatasetOption = None,
     config: arguments.ConfigOption = None,
     least: Annotated[
@@ -64,7 +65,9 @@ def mutate(
     from dqx_airflow.plan.selection import checked_suite, plan_of
     from dqx_airflow.tuning.mutation import MemoryJudge, mutate, read_days
 
-    options = arguments.Options((suite,), date=on, datasets=dataset, config=config, results=results)
+    options = arguments.Options(
+        (suite,), date=on, datasets=dataset, config=config, results_root=results_root
+    )
     request, now = _fine_day(options)
     checked = checked_suite(request)
     day = request.run_key.date
@@ -112,7 +115,7 @@ def _fine_day(options: arguments.Options) -> tuple[GateRequest, datetime]:
     if day is None:
         raise RequestError(
             f"no run of {key.gate} that passed or warned is known",
-            "add --date with a fine day, or --results with the store of its gate",
+            "add --date with a fine day, or --results-root with the store of its gate",
         )
     night = datetime.combine(day + timedelta(days=1), time(), timezone.utc)
     return request, min(night, datetime.now(timezone.utc))

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from dqx_airflow.cli import command, exit_codes
-from dqx_airflow.cli.results import results_under
+from dqx_airflow.cli.stores import ResultsRootOption, results_of
 from dqx_airflow.errors import RequestError, first_line
 
 
@@ -64,7 +64,7 @@ def adopt(
 def verify(
     table: Annotated[str, typer.Argument(metavar="TABLE[@VERSION]")],
     *,
-    root: command.RootOption = None,
+    results_root: ResultsRootOption = None,
     public_key: str | None = None,
     output: command.TextFormatOption = "text",
 ) -> None:
@@ -80,7 +80,7 @@ def verify(
 
     named = re.fullmatch(r"(.+)@(\d{1,4000})", table, re.ASCII)
     path, number = (named[1], int(named[2])) if named else (table, None)
-    found = verify_table(results_under(root), path, number, public_key)
+    found = verify_table(results_of(results_root), path, number, public_key)
     typer.echo(command.json_if(output, found) or str(found))
     if found.differences:
         raise typer.Exit(exit_codes.EXIT_FAILED)

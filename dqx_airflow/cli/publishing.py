@@ -4,15 +4,13 @@ read."""
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from dqx_airflow.cli.arguments import results_of
-from dqx_airflow.cli.command import ROOT_VARIABLES
 from dqx_airflow.cli.exit_codes import EXIT_FAILED
 from dqx_airflow.cli.results import find_run
+from dqx_airflow.cli.stores import ResultsRootOption, results_of
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import DqxError, RequestError, first_line
 from dqx_airflow.limits import LARGEST_ID
@@ -33,7 +31,7 @@ def publish(
     run: str | None = None,
     unjudged: bool = False,
     snapshot: Annotated[int | None, typer.Option(min=0, max=LARGEST_ID)] = None,
-    results: Annotated[str | None, typer.Option(envvar=ROOT_VARIABLES)] = None,
+    results_root: ResultsRootOption = None,
 ) -> None:
     """Publish a branch of an Iceberg table: the branch from which it began gets its snapshots.
 
@@ -48,7 +46,8 @@ def publish(
         branch has: the first characters of its id.
     :param unjudged: Publish without --run, what no gate has judged.
     :param snapshot: The snapshot that the branch must have.
-    :param results: The root of the results store, for --run.
+    :param results_root: The root of the results store, for --run; default: results_root in
+        dqx.toml, then Airflow's setting.
     """
     if run is None and not unjudged:
         raise RequestError(
@@ -61,7 +60,7 @@ def publish(
     from pyiceberg.exceptions import CommitFailedException
     from pyiceberg.table.snapshots import ancestors_of
 
-    report = None if run is None else find_run(results_of(Path(), results), run)
+    report = None if run is None else find_run(results_of(results_root), run)
     refs = found.refs()
     branches = {name: ref for name, ref in refs.items() if ref.snapshot_ref_type == "branch"}
     for name in {branch, *({to} & refs.keys())} - branches.keys():

@@ -18,8 +18,8 @@ from dqx_airflow.cli.arguments import Options, with_shared_options
 from dqx_airflow.cli.command import TextFormatOption
 from dqx_airflow.cli.documented import Commands
 from dqx_airflow.cli.exit_codes import EXIT_FAILED, EXIT_WRONG
-from dqx_airflow.cli.incidents import results_at
 from dqx_airflow.cli.results import days_in
+from dqx_airflow.cli.stores import HOW_TO_GIVE, ResultsRootOption, existing_results, storage_options
 from dqx_airflow.datasets.dqx_toml import Output
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import RequestError
@@ -142,7 +142,7 @@ def release(
         raise typer.Exit(EXIT_WRONG)
     first = call.requests[0]
     dataset = _released_dataset(call, of)
-    results = results_at(first.results_root)
+    results = existing_results(first.results_root)
     by = author or getpass.getuser()
     rows = 0
     pairs = tuple((text.partition("=")[0], text.partition("=")[2]) for text in promote_slice or ())
@@ -186,7 +186,7 @@ def _released_dataset(call: RunCall, of: str | None) -> str:
     first = call.requests[0]
     if not first.results_root:
         raise RequestError(
-            "no results root given", "add --results PATH: it keeps who releases rows, and why"
+            "no results root given", f"{HOW_TO_GIVE}: the store keeps who releases rows, and why"
         )
     names = [ref.name for ref in first.datasets]
     if len(call.dates) > 1 or (of or names[0]) not in names or (of is None and len(names) > 1):
@@ -210,7 +210,7 @@ def discard(
     on: _Day = None,
     older_than: Annotated[str | None, typer.Option(metavar="DAYS")] = None,
     author: str | None = None,
-    root: command.RootOption = None,
+    results_root: ResultsRootOption = None,
     output: TextFormatOption = "text",
 ) -> None:
     """Delete rows from a quarantine for good; the results store keeps who did it, and why.
@@ -230,7 +230,7 @@ def discard(
         raise RequestError(
             "which rows to discard is not said", "add --gate, --date or --older-than 30d"
         )
-    results = results_at(root)
+    results = existing_results(results_root)
     by = author or getpass.getuser()
     before = date.today() - days_in(older_than, "--older-than") if older_than else None
     table, found = _quarantined(place, gate, on, before)
@@ -256,7 +256,7 @@ def _quarantined(
 ) -> tuple[DeltaTable, list[QuarantinedRows]]:
     from dqx_airflow.results.quarantines import quarantine_at, quarantined
 
-    table = quarantine_at(place, command.storage_options())
+    table = quarantine_at(place, storage_options())
     found = quarantined(table, gate, on.date() if on else None, before)
     is_known = gate is None or bool(found or quarantined(table, gate))
     others = () if is_known else [group.gate for group in quarantined(table)]

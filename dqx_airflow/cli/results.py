@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dqx_airflow.cli import command, documented
+from dqx_airflow.cli.stores import ResultsRootOption, results_of, storage_options
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import MOST_LISTED
 
@@ -34,7 +35,7 @@ app = documented.Commands(
 @app.command("list")
 def list_(
     *,
-    root: command.RootOption = None,
+    results_root: ResultsRootOption = None,
     gate: str | None = None,
     on: Annotated[datetime | None, typer.Option("--date", formats=["%Y-%m-%d"])] = None,
     limit: Annotated[int, typer.Option(min=1, max=MOST_LISTED)] = 20,
@@ -50,8 +51,9 @@ def list_(
     """
     from dqx_airflow.results.runs import list_runs
 
+    results = results_of(results_root)
     runs = list_runs(
-        results_under(root),
+        results,
         gate=gate,
         dataset_date=on.date() if on else None,
         limit=limit,
@@ -61,13 +63,13 @@ def list_(
     if runs or text:
         command.print_list(text, _HEAD, [*_rows(runs)], "")
     if not runs:
-        raise RequestError(f"no matching runs under {_required_root(root)}")
+        raise RequestError(f"no matching runs under {results.root}")
 
 
 @app.command("show")
 def show(
     run_id: Annotated[str, typer.Argument(metavar="RUN_ID")],
-    root: command.RootOption = None,
+    results_root: ResultsRootOption = None,
     rows: bool = False,
     output: command.TextFormatOption = "text",
 ) -> None:
@@ -76,7 +78,7 @@ def show(
     :param run_id: The first characters of a run id, or `latest`.
     :param rows: Show all sampled failing rows instead of the first three.
     """
-    results = results_under(root)
+    results = results_of(results_root)
     report = find_run(results, run_id)
     if text := command.json_if(output, report):
         typer.echo(text)
@@ -89,7 +91,7 @@ def export(
     run_id: Annotated[str, typer.Argument(metavar="RUN_ID")] = "latest",
     *,
     to: Literal["oors"],
-    root: command.RootOption = None,
+    results_root: ResultsRootOption = None,
     output: Path | None = None,
     url: str | None = None,
 ) -> None:
@@ -102,7 +104,7 @@ def export(
     """
     from dqx_airflow.results.oors import oors_message, send_message
 
-    message = oors_message(find_run(results_under(root), run_id))
+    message = oors_message(find_run(results_of(results_root), run_id))
     if url is None or output is not None:
         command.print_or_write(json.dumps(message, indent=2, ensure_ascii=False) + "\n", output)
     if url is not None:
@@ -111,21 +113,23 @@ def export(
 
 
 @app.command("optimize")
-def optimize(*, root: command.RootOption = None, output: command.TextFormatOption = "text") -> None:
+def optimize(
+    *, results_root: ResultsRootOption = None, output: command.TextFormatOption = "text"
+) -> None:
     """Merge the small files of the store, and partition a store of an older version by month.
 
     Gates may run at the same time. If it is interrupted, run it again.
     """
     from dqx_airflow.results import upkeep
 
-    _tend(root, upkeep.optimize, output)
+    _tend(results_root, upkeep.optimize, output)
 
 
 @app.command("prune")
 def prune(
     *,
     older_than: Annotated[str, typer.Option(metavar="DAYS")],
-    root: command.RootOption = None,
+    results_root: ResultsRootOption = None,
     output: command.TextFormatOption = "text",
 ) -> None:
     """Delete old runs, with their results, failing rows and states.
@@ -137,7 +141,7 @@ def prune(
     age = days_in(older_than, "--older-than")
     from dqx_airflow.results import upkeep
 
-    _tend(root, partial(upkeep.prune, older_than=age), output)
+    _tend(results_root, partial(upkeep.prune, older_than=age), output)
 
 
 @app.command("vacuum")
@@ -145,7 +149,7 @@ def vacuum(
     *,
     keep: Annotated[str, typer.Option(metavar="DAYS")] = "7d",
     dry_run: bool = False,
-    root: command.RootOption = None,
+    results_root: ResultsRootOption = None,
     output: command.TextFormatOption = "text",
 ) -> None:
     """Delete the files that `optimize`, `prune` and the gates have replaced.
@@ -158,14 +162,14 @@ def vacuum(
     kept = days_in(keep, "--keep")
     from dqx_airflow.results import upkeep
 
-    _tend(root, partial(upkeep.vacuum, keep=kept, dry_run=dry_run), output)
+    _tend(results_root, partial(upkeep.vacuum, keep=kept, dry_run=dry_run), output)
 
 
 def _tend(
     root: str | None, work: Callable[..., tuple[Upkeep, ...]], output: command.TextOrJson
 ) -> None:
     """Processes the store, and prints the result for each of its tables."""
-    done = work(_required_root(root), storage_options=command.storage_options())
+    done = work(results_of(root).root, storage_options=storage_options())
     rows = [(name, *(f"{number:,}" for number in numbers)) for name, *numbers in map(astuple, done)]
     head = ("table", "files before", "files after", "deleted rows", "deleted files")
     command.print_list(command.json_if(output, done), head, rows, "")
@@ -192,19 +196,6 @@ def find_run(results: StoredResults, run_id: str) -> GateReport:
     raise RequestError(
         f"no run {run_id} under {results.root}", "`dql results list --all-attempts` shows the ids"
     )
-
-
-def results_under(root: str | None) -> StoredResults:
-    """:raises RequestError: no root is given."""
-    from dqx_airflow.results.query import StoredResults
-
-    return StoredResults(_required_root(root), command.storage_options())
-
-
-def _required_root(root: str | None) -> str:
-    if root:
-        return root
-    raise RequestError("no results root given", "add --root PATH, or set DQX_RESULTS_ROOT")
 
 
 def _print_report(report: GateReport, root: str, *, all_rows: bool) -> None:

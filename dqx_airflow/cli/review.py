@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dqx_airflow.cli import arguments, command
+from dqx_airflow.cli.stores import ResultsRootOption, known_root, results_of
 from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import RequestError
 
@@ -25,7 +26,7 @@ def review(
     apply: bool = False,
     reason: arguments.ReasonOption = None,
     author: str | None = None,
-    results: arguments.ResultsOption = None,
+    results_root: ResultsRootOption = None,
     output: command.TableFormatOption = "table",
 ) -> None:
     """List, approve and reject the changes that algorithms propose.
@@ -42,8 +43,8 @@ def review(
 
     from dqx_airflow.tuning.review import ReviewQueue
 
-    root = results or arguments.known_results_root(suite)
-    stored = arguments.results_of(suite, root) if root else None
+    root = known_root(results_root, suite.parent)
+    stored = results_of(root) if root else None
     queue = ReviewQueue(arguments.suite_file(suite), arguments.suite_name(suite), stored)
     actions = [bool(approve), bool(reject), apply]
     if sum(actions) > 1 or (pending and any(actions)):

@@ -14,6 +14,7 @@ import typer
 from dqx_airflow.cli import arguments
 from dqx_airflow.cli.command import TableFormatOption
 from dqx_airflow.cli.reports import print_table, printable
+from dqx_airflow.cli.stores import ResultsRootOption, existing_results
 from dqx_airflow.diagnostics import machine_formats
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.templates import filled
@@ -32,7 +33,7 @@ def shadow(
     until: arguments.UntilOption = None,
     name: str | None = None,
     gate: arguments.GateOption = None,
-    results: arguments.ResultsOption = None,
+    results_root: ResultsRootOption = None,
     output: TableFormatOption = "table",
 ) -> None:
     """Compare the alarms of a suite with those of the shadow that ran beside it.
@@ -43,12 +44,12 @@ def shadow(
     """
     first, last = arguments.first_and_last(since, until, default=30)
     wanted = runs_of_suite(arguments.suite_name(suite), first, last, gate)
-    observed = shadow_days(arguments.results_of(suite, results), wanted)
+    observed = shadow_days(existing_results(results_root, suite.parent), wanted)
     names = list(dict.fromkeys(day.shadow for day in observed))
     if not names:
         raise RequestError(
             f"no shadow ran beside the suite from {first} to {last}",
-            "run `dql run SUITE --shadow PROPOSED --results PATH`, or give the operator "
+            "run `dql run SUITE --shadow PROPOSED --results-root ROOT`, or give the operator "
             "shadow=PROPOSED",
         )
     chosen = name or observed[-1].shadow

@@ -27,6 +27,7 @@ from dqx_airflow.cli.command import print_or_write, template
 from dqx_airflow.cli.mutation import MOST_ROWS, as_read, request_of
 from dqx_airflow.cli.reports import printable
 from dqx_airflow.cli.results import find_run
+from dqx_airflow.cli.stores import ResultsRootOption, results_of
 from dqx_airflow.contracts.dialects.rule_names import slug
 from dqx_airflow.diagnostics.verdicts import finding
 from dqx_airflow.dql.check import Checked
@@ -60,7 +61,7 @@ def shrink(
     run_id: Annotated[str, typer.Argument(metavar="RUN")],
     *,
     assertion: Annotated[str | None, typer.Option(metavar="NAME")] = None,
-    results: arguments.ResultsOption = None,
+    results_root: ResultsRootOption = None,
     suite: Path | None = None,
     dataset: arguments.DatasetOption = None,
     config: arguments.ConfigOption = None,
@@ -77,7 +78,7 @@ def shrink(
     :param suite: The file of the suite; default: where it was read.
     :param output: The file to write instead of standard output.
     """
-    report = find_run(arguments.results_of(Path(), results), run_id)
+    report = find_run(results_of(results_root, config=config), run_id)
     found = [one for one in report.with_status(Status.FAILED) if one.check != IMPLICIT_CHECK]
     failed = next((one for one in found if assertion in (None, one.name)), None)
     if failed is None or report.contract is not None:

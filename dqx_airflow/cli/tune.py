@@ -12,6 +12,7 @@ import typer
 
 from dqx_airflow.cli import arguments, command
 from dqx_airflow.cli.json_objects import tuned_object
+from dqx_airflow.cli.stores import ResultsRootOption, results_of
 from dqx_airflow.cli.suites import count_text
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.machine_formats import json_text
@@ -43,7 +44,7 @@ def tune(
     propose: bool = False,
     output_dir: Path | None = None,
     gate: arguments.GateOption = None,
-    results: arguments.ResultsOption = None,
+    results_root: ResultsRootOption = None,
     output: command.TableFormatOption = "table",
 ) -> None:
     """Propose thresholds that would have cost less on labelled days, with the evidence.
@@ -62,7 +63,7 @@ def tune(
     from dqx_airflow.tuning.tuner import ProfileDays, Rules
 
     first, last = arguments.first_and_last(since, until, default=180)
-    stored = arguments.results_of(suite, results)
+    stored = results_of(results_root, suite.parent)
     file = arguments.suite_file(suite)
     rules = Rules(max_move, min_labels, ProfileDays(profile_days))
     days, tuned, contradicted = _tuned(file, stored, first, last, rules, holidays, gate)

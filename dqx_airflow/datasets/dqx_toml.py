@@ -8,7 +8,7 @@
     "spark.sql.ansi.enabled" = true
 
     [defaults]
-    date = "yesterday"              # also output, results, fail_on, allow_empty,
+    date = "yesterday"              # also output, results_root, fail_on, allow_empty,
                                     # require_history, trust_log, ansi, unsupported,
                                     # max_clock_skew_hours
 
@@ -153,15 +153,15 @@ class Output(str, Enum):
 
 @dataclass(frozen=True, slots=True)
 class Defaults(RunOptions):
-    """The defaults of calls, including the defaults of `RunOptions`. `results` is the root of a
-    results store, `date` None means today.
+    """The defaults of calls, including the defaults of `RunOptions`. `results_root` is the root
+    of a results store, `date` None means today.
 
     Without `trust_log`, no dataset trusts the log of its table, whatever its own settings are.
     """
 
     date: str | None = None
     output: Output = Output.TABLE
-    results: str | None = None
+    results_root: str | None = None
     trust_log: bool = True
     unsupported: Unsupported = Unsupported.ERROR
 
@@ -240,8 +240,8 @@ class Settings:
         return {**self.conf, jvm_options.DRIVER_OPTIONS: options}
 
     @property
-    def results(self) -> str | None:
-        return self._beside(self.defaults.results) if self.defaults.results else None
+    def results_root(self) -> str | None:
+        return self._beside(self.defaults.results_root) if self.defaults.results_root else None
 
     def _beside(self, path: str) -> str:
         """A relative path resolved against the file; a URI, and a path with `~`, unchanged."""
@@ -381,6 +381,8 @@ class _SettingsReader:
             where = f" in [{'.'.join(path)}]" if path else ""
             span = self.positions.key(*path, key)
             label = did_you_mean(key, known) or ""
+            if path == ("defaults",) and key in _RENAMED:
+                label = f"renamed to '{_RENAMED[key]}'"
             hint = None
             if _SECRET.search(key):
                 label = ""
@@ -583,6 +585,9 @@ def _member(kind: type[Enum], value: Any) -> Enum | None:
     return kind(value) if value in tuple(kind) else None
 
 
+_RENAMED = {"results": "results_root"}
+"""The former names of keys below [defaults]."""
+
 # The parsed value, or None if it is invalid; and what to write instead.
 _OF_TYPE: Mapping[type, tuple[Callable[[Any], Any], str]] = {
     bool: (lambda value: value if isinstance(value, bool) else None, "write true or false"),
@@ -595,7 +600,7 @@ _OF_TYPE: Mapping[type, tuple[Callable[[Any], Any], str]] = {
 _DEFAULTS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "date": (_date_text, 'write "today", "yesterday", or a date such as 2024-12-25'),
     "output": (partial(_member, Output), f"write one of {', '.join(Output)}"),
-    "results": (
+    "results_root": (
         lambda value: value if isinstance(value, str) and not is_blank(value) else None,
         "write the path or URI of a results store",
     ),

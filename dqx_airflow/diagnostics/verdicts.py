@@ -225,7 +225,7 @@ def results_command(report: GateReport, root: str | None = None, *options: str) 
     :param root: the results root; by default the one in the settings.
     """
     words = ["dql", "results", "show", report.run_id[:8], *options]
-    return shlex.join([*words, *(["--root", root] if root else [])])
+    return shlex.join([*words, *(["--results-root", root] if root else [])])
 
 
 def draw_report(report: GateReport, *, colour: bool = False, root: str | None = None) -> str:

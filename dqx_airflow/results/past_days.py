@@ -183,7 +183,7 @@ def newest_date(results: StoredResults | str, wanted: RunsWanted) -> date:
     )
     known = dict.fromkeys(f"{row['suite']} (gate {row['gate']})" for row in stored)
     if not known:
-        raise RequestError(f"no results under {results.root}", "check the path, or --results")
+        raise RequestError(f"no results under {results.root}", "check the path, or --results-root")
     missing = f"suite '{wanted.suite}'" + "".join(
         f" by gate '{gate}'" for gate in wanted.gates or ()
     )

@@ -22,7 +22,7 @@ from typing import Any
 from arro3.core import Table
 from deltalake import DeltaTable, QueryBuilder
 
-from dqx_airflow.errors import StoreError
+from dqx_airflow.errors import NoStoreError, StoreError
 from dqx_airflow.results import schema
 from dqx_airflow.results.report_rows import RunRow, report_from_rows, run_from_row
 from dqx_airflow.results.tables import ResultsRoot, locate, open_table, store_errors
@@ -183,9 +183,9 @@ class StoredResults:
     def require_some(
         self, hint: str = "check the path; the first gate that finishes creates the store"
     ) -> None:
-        """:raises StoreError: there is no store."""
+        """:raises NoStoreError: there is no store."""
         if self.table(schema.RUNS) is None:
-            raise StoreError(f"no results under {self.location.root}", hint)
+            raise NoStoreError(f"no results under {self.location.root}", hint)
 
     def select(
         self,

@@ -445,7 +445,7 @@ class ReviewQueue:
         if self.results is None:
             raise RequestError(
                 "which results?",
-                "add --results PATH, or set the variable DQX_RESULTS_ROOT: it contains the "
+                "add --results-root ROOT, or set the variable DQX_RESULTS_ROOT: it contains the "
                 "proposals that were approved elsewhere",
             )
         applied = []

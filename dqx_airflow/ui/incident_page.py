@@ -147,7 +147,8 @@ def incident(
             found.problem
             or f"The results store has no incident of task {task_id} of DAG {dag_id}"
             f"{f' for the data of {on}' if on else ''}: it never had one, its "
-            "runs were pruned, or it has another results root: see `dql incidents --root ROOT`.",
+            "runs were pruned, or it has another results root: see "
+            "`dql incidents --results-root ROOT`.",
         )
     return _page(visitor, client, found, task)
 

@@ -345,7 +345,7 @@ def test_gates_that_enforced_a_version_recently_are_its_consumers(
         moment = datetime(2026, 1, day, 23, tzinfo=timezone.utc)
         store.write(enforced(gate, version, moment, pin))
     result = registry(
-        *("consumers", "bronze.wagers", "--results", "results", "--on", "2026-01-08"),
+        *("consumers", "bronze.wagers", "--results-root", "results", "--on", "2026-01-08"),
         *("--days", "3", "--outdated", "--json"),
     )
     assert result.returncode == 1

@@ -541,6 +541,7 @@ def test_importing_the_command_imports_nothing_heavy() -> None:
         "dqx_airflow.cli",
         "dqx_airflow.cli.command",
         "dqx_airflow.cli.doctor",
+        "dqx_airflow.cli.stores",
         "dqx_airflow.errors",
     ]
     assert done.stdout.decode().strip() == str(ours)

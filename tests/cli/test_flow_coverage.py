@@ -286,7 +286,7 @@ def test_the_gates_of_a_results_store_count_with_the_day_of_their_last_run(
     for one in (earlier, report):
         ResultsStore(root).write(one)
     expected = (["dag.gate"], "2026-11-24", ["amount"], 0)
-    assert summary("--results", root) == {BRONZE: expected, SILVER: expected}
+    assert summary("--results-root", root) == {BRONZE: expected, SILVER: expected}
 
 
 def test_the_share_of_checked_tables_decides_the_exit_code() -> None:

@@ -32,7 +32,7 @@ suite "Orders" {
 """
 SETTINGS = """\
 [defaults]
-results = "store"
+results_root = "store"
 [datasets.orders]
 path = "lake/orders.parquet"
 masked = ["email"]

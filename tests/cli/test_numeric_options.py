@@ -30,8 +30,8 @@ _ABSURD = {
     "days": ("-1", "0", "1000000000000", "1000000000000d", "nan", "inf", "1.5", "x", ""),
 }
 _NEEDED = {
-    ("results", "prune"): ("--root", "store"),
-    ("results", "vacuum"): ("--root", "store"),
+    ("results", "prune"): ("--results-root", "store"),
+    ("results", "vacuum"): ("--results-root", "store"),
     ("quarantine", "discard"): ("held", "--reason", "r"),
 }
 _DAYS = {"--older-than", "--keep"}

@@ -150,7 +150,7 @@ def test_a_snapshot_must_be_that_of_the_branch(table: Any) -> None:
 
 def test_the_run_of_a_gate_vouches_for_the_branch(table: Any) -> None:
     table.append(rows(2), branch="audit")
-    forward("--run", ran(table), "--results", "results")
+    forward("--run", ran(table), "--results-root", "results")
     assert ids(table) == [1, 2]
 
 
@@ -158,14 +158,14 @@ def test_the_name_of_the_table_in_spark_is_known(table: Any) -> None:
     judged = head(table, "audit")
     for name in ("lake.sales.orders", "lake.`sales`.orders", "lake.sales.orders.branch_audit"):
         named = (reading(name, judged),)
-        forward("--run", ran(table, datasets=named), "--results", "results")
+        forward("--run", ran(table, datasets=named), "--results-root", "results")
 
 
 def test_a_run_that_compares_both_branches_vouches_for_what_it_read(table: Any) -> None:
     both = (reading(table.location(), head(table), "main"),)
     table.append(rows(2), branch="audit")
     both += (reading(table.location(), head(table, "audit")),)
-    forward("--run", ran(table, datasets=both), "--results", "results")
+    forward("--run", ran(table, datasets=both), "--results-root", "results")
     assert ids(table) == [1, 2]
 
 
@@ -173,7 +173,7 @@ def test_a_write_after_the_run_is_not_published_with_it(table: Any) -> None:
     table.append(rows(2), branch="audit")
     run, judged = ran(table), head(table, "audit")
     table.append(rows(3), branch="audit")
-    found = forward("--run", run, "--results", "results", code=1)
+    found = forward("--run", run, "--results-root", "results", code=1)
     now = head(table, "audit")
     assert f"has read snapshot {judged} of audit, and branch audit has snapshot {now}" in found
     assert ids(table) == [1]
@@ -184,8 +184,8 @@ def test_a_write_after_the_run_is_not_published_with_it(table: Any) -> None:
     [
         ((), "no run says that a gate has judged the branch help: add --run RUN_ID, or --unjudged"),
         (("--snapshot", "1"), "no run says that a gate has judged the branch"),
-        (("--run", "", "--results", "results"), "--run is empty"),
-        (("--run", " ", "--results", "results"), "--run is empty"),
+        (("--run", "", "--results-root", "results"), "--run is empty"),
+        (("--run", " ", "--results-root", "results"), "--run is empty"),
         (("--run", "", "--unjudged"), "--run is empty"),
         (("--run", "f", "--unjudged"), "--run and --unjudged contradict each other"),
     ],
@@ -231,7 +231,7 @@ OBJECTIONS: dict[str, tuple[Callable[[Any], dict[str, Any]], str]] = {
 def test_a_run_that_does_not_vouch_is_a_refusal(table: Any, name: str) -> None:
     changes, expected = OBJECTIONS[name]
     table.append(rows(2), branch="audit")
-    found = forward("--run", ran(table, **changes(table)), "--results", "results", code=1)
+    found = forward("--run", ran(table, **changes(table)), "--results-root", "results", code=1)
     assert re.match(f"refused: run 01939b7e {expected}", found), found
     assert ids(table) == [1]
 
@@ -244,7 +244,7 @@ def test_a_run_that_does_not_vouch_is_a_refusal(table: Any, name: str) -> None:
         (("--branch", "v1"), TABLE, 2, "sales.orders has no branch 'v1'"),
         ((), "sales.items", 2, "the catalog has no table sales.items"),
         ((), "gone.items", 2, "the catalog has no table gone.items"),
-        (("--run", "ffff", "--results", "results"), TABLE, 4, "results"),
+        (("--run", "ffff", "--results-root", "results"), TABLE, 4, "results"),
         (("--run", "ffff"), TABLE, 2, "no results root given"),
         (("--catalog", "other"), TABLE, 4, "the catalog failed: "),
     ],

@@ -12,7 +12,7 @@ def test_invalid_storage_options_give_one_message(
     command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DQX_RESULTS_STORAGE", "{broken")
-    done = dql("results", *command, "--root", "s3://lake/dqx")
+    done = dql("results", *command, "--results-root", "s3://lake/dqx")
     assert done.returncode == 2
     assert done.output.startswith(
         "error: the environment variable DQX_RESULTS_STORAGE is not a JSON object\n  help: write"

@@ -108,7 +108,7 @@ def test_an_unreachable_server_ends_with_4_at_once(
 @pytest.mark.slow
 def test_a_results_store_that_cannot_be_written_ends_with_4_before_spark_starts(home: Path) -> None:
     (home / "file").write_text("")
-    result = run(home, "orders.dql", "--dataset", "orders=x", "--results", "file/store")
+    result = run(home, "orders.dql", "--dataset", "orders=x", "--results-root", "file/store")
     assert result.returncode == 4, result.stderr
     assert "file/store" in result.stderr
 
@@ -143,7 +143,7 @@ SETTINGS = """
 url = "local[2]"
 [defaults]
 date = 2024-03-02
-results = "store"
+results_root = "store"
 [datasets.orders]
 path = "lake/orders"
 date_column = "ds"
@@ -260,7 +260,7 @@ def test_options_of_a_format_reach_spark_and_a_change_leaves_stored_states_aside
 def test_the_table_shows_each_assertion_and_draws_the_failures(
     lake: Path, run_here: Callable[..., Called]
 ) -> None:
-    settings = (lake / "dqx.toml").read_text().replace('results = "store"\n', "")
+    settings = (lake / "dqx.toml").read_text().replace('results_root = "store"\n', "")
     (lake / "dqx.toml").write_text(settings)
     result = run_here("orders.dql")
     assert result.returncode == 1, result.stderr
@@ -320,7 +320,7 @@ def test_a_range_of_dates_ends_with_a_calendar_and_the_worst_exit_code(
 
 def test_two_suites_with_one_name_are_refused(home: Path) -> None:
     (home / "again.dql").write_text(SUITE)
-    call = ["run", "orders.dql", "again.dql", "--dataset", "orders=x", "--results", "store"]
+    call = ["run", "orders.dql", "again.dql", "--dataset", "orders=x", "--results-root", "store"]
     result = dql(*call)
     assert result.returncode == 2
     assert "two suites are named 'Orders': orders.dql and again.dql" in result.stderr
@@ -451,7 +451,7 @@ def test_concurrent_gates_on_one_server_are_isolated(tmp_path: Path, connect_add
             }} }}"""
         )
         given = ["--dataset", f"orders={tmp_path / name}", "--date", "2024-03-02"]
-        call = [DQL, "run", str(suite), *given, "--output", "json", "--results", root]
+        call = [DQL, "run", str(suite), *given, "--output", "json", "--results-root", root]
         return subprocess.Popen(
             [*call, "--connection", connect_address],
             stdout=subprocess.PIPE,

@@ -69,7 +69,7 @@ def run(
         "the log": f"{said.out}\n{said.err}\n{caplog.text}",
     }
     for flags in ([], ["--rows"], ["--format", "json"]):
-        shown = dql("results", "show", "latest", "--root", gate.results_root, *flags)
+        shown = dql("results", "show", "latest", "--results-root", gate.results_root, *flags)
         assert shown.returncode == 0, shown.stderr
         written[f"dql results show {flags}"] = shown.stdout + shown.stderr
     for _, place in gate.quarantine:

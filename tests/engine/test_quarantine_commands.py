@@ -109,7 +109,7 @@ def test_rows_in_quarantine_are_listed_shown_discarded_and_released_with_a_trace
     assert "bob" not in dql("show").stdout
     assert len(json.loads(dql("show", "--limit", "1", "--format", "json").stdout)) == 1
     # Nothing is discarded by mistake, or without a trace.
-    root = ["--root", gate.results_root, "--reason", "ticket 7", "--author", "eve"]
+    root = ["--results-root", gate.results_root, "--reason", "ticket 7", "--author", "eve"]
     everything = dql("discard", *root)
     assert everything.exit_code == 2
     assert "add --gate, --date or --older-than 30d" in everything.output
@@ -180,7 +180,7 @@ def release(
         places = [str(tmp_path / "quarantine"), *suites, "--to", str(tmp_path / "silver")]
         dataset = f"orders={tmp_path}/orders?date_column=ds&keys=id"
         who = ["--gate", "test.gate", "--date", str(TODAY), "--reason", "ticket 8"]
-        where = ["--dataset", dataset, "--results", gate.results_root]
+        where = ["--dataset", dataset, "--results-root", gate.results_root]
         found = CliRunner().invoke(app, ["quarantine", "release", *places, *who, *where, *given])
         assert found.exception is None or isinstance(found.exception, SystemExit), found.exception
         return found.exit_code, found.output
@@ -327,7 +327,7 @@ def test_slices_undated_data_and_texts_return_as_well(
         DeltaTable(str(place)).update({"amount": amount}, predicate=where)
         given = ["quarantine", "release", str(place), str(suite), "--gate", "test.gate[3]"]
         given += ["--date", str(TODAY), "--reason", "r", "--to", str(target)]
-        given += ["--dataset", settings[folder], "--results", gate.results_root]
+        given += ["--dataset", settings[folder], "--results-root", gate.results_root]
         given += ["--promote-slice", f"ds={TODAY}"] if folder == "slices" else []
         called = CliRunner().invoke(app, [*given, "--output", "json"])
         rows = DeltaTable(str(target)).to_pyarrow_table().to_pylist()
@@ -381,7 +381,7 @@ def test_rows_return_over_spark_connect(
         [
             *(PROGRAMS / "dql", "quarantine", "release", tmp_path / "quarantine", suite),
             *("--gate", "test.gate", "--date", str(TODAY), "--reason", "ticket 8"),
-            *("--to", tmp_path / "silver", "--results", gate.results_root),
+            *("--to", tmp_path / "silver", "--results-root", gate.results_root),
             *("--dataset", f"orders={tmp_path}/orders?date_column=ds&keys=id"),
             *("--connection", connect_address),
         ],

@@ -160,7 +160,7 @@ def test_a_long_report_is_cut_in_the_log(gate: Gates, log: Log) -> None:
     ResultsStore(request.results_root).write(canned_report(request, "long"))
     assert log.text.count("\n") + printed_lines(gate.fails("GateBlocked")) < 40
     assert "more that did not pass" in log.text
-    assert f"--root {request.results_root}" in log.text
+    assert f"--results-root {request.results_root}" in log.text
 
 
 @pytest.mark.spark

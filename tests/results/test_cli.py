@@ -47,7 +47,7 @@ def root(tmp_path: Path) -> str:
 
 
 def test_list_shows_the_last_attempts_newest_first(root: str) -> None:
-    result = dql("list", "--root", root)
+    result = dql("list", "--results-root", root)
     assert result.exit_code == 0
     assert [line.split() for line in result.stdout.splitlines()] == [
         ["run", "outcome", "gate", "date", "attempt", "failed", "worst", "finished"],
@@ -60,7 +60,7 @@ def test_list_shows_the_last_attempts_newest_first(root: str) -> None:
 
 def test_export_writes_a_message_of_the_open_standard(root: str, tmp_path: Path) -> None:
     path = tmp_path / "run.json"
-    done = dql("export", "00000001", "--to", "oors", "--root", root, "--output", str(path))
+    done = dql("export", "00000001", "--to", "oors", "--results-root", root, "--output", str(path))
     assert (done.exit_code, done.stdout) == (0, "")
     message = json.loads(path.read_text())
     assert (message["apiVersion"], message["kind"]) == ("v0.8.1", "ObservabilityResults")
@@ -84,10 +84,13 @@ def test_export_writes_a_message_of_the_open_standard(root: str, tmp_path: Path)
     assert "failing_rows" not in path.read_text()
     warns = sample_report(9, fail_on=Severity.P0, verdicts=(replace(FAILED, severity=Severity.P2),))
     assert [one["status"] for one in oors_message(warns)["results"]] == ["warn"]
-    unknown = dql("export", "ffff", "--to", "oors", "--root", root)
+    unknown = dql("export", "ffff", "--to", "oors", "--results-root", root)
     assert (unknown.exit_code, "no run ffff under" in unknown.output) == (2, True)
-    assert json.loads(dql("export", "--to", "oors", "--root", root).stdout)["id"][:8] == "00000002"
-    assert dql("export", "--to", "csv", "--root", root).exit_code == 2
+    assert (
+        json.loads(dql("export", "--to", "oors", "--results-root", root).stdout)["id"][:8]
+        == "00000002"
+    )
+    assert dql("export", "--to", "csv", "--results-root", root).exit_code == 2
 
 
 @dataclass
@@ -116,7 +119,7 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
 
 
 def export_to(url: str, root: str, code: int) -> str:
-    done = dql("export", "00000001", "--to", "oors", "--root", root, "--url", url)
+    done = dql("export", "00000001", "--to", "oors", "--results-root", root, "--url", url)
     assert done.exit_code == code, done.output
     for secret in ("hook-of-ada", "k3y", "t0ken", "Traceback"):
         assert secret not in done.output
@@ -129,7 +132,7 @@ def test_export_posts_the_message_again_until_it_is_taken(
 ) -> None:
     monkeypatch.setenv("DQX_RESULTS_TOKEN", "t0ken")
     receiver.statuses[:] = [*before, 202]
-    expected = dql("export", "00000001", "--to", "oors", "--root", root).stdout
+    expected = dql("export", "00000001", "--to", "oors", "--results-root", root).stdout
     assert "sent run 00000001" in export_to(receiver.url, root, 0)
     assert receiver.got == [
         ("/hook-of-ada?key=k3y", "Bearer t0ken", json.loads(expected))
@@ -193,14 +196,16 @@ def test_a_server_that_talks_no_http_is_no_connection(root: str, kind: str) -> N
 
 
 def test_list_filters(root: str) -> None:
-    assert dql("list", "--root", root, "--gate", "customers_to_gold").stdout.count("\n") == 2
-    assert dql("list", "--root", root, "--date", "2024-02-29").stdout.count("\n") == 3
-    assert dql("list", "--root", root, "--limit", "1").stdout.count("\n") == 2
-    assert dql("list", "--root", root, "--all-attempts").stdout.count("\n") == 4
+    assert (
+        dql("list", "--results-root", root, "--gate", "customers_to_gold").stdout.count("\n") == 2
+    )
+    assert dql("list", "--results-root", root, "--date", "2024-02-29").stdout.count("\n") == 3
+    assert dql("list", "--results-root", root, "--limit", "1").stdout.count("\n") == 2
+    assert dql("list", "--results-root", root, "--all-attempts").stdout.count("\n") == 4
 
 
 def test_list_prints_json(root: str) -> None:
-    runs = json.loads(dql("list", "--root", root, "--format", "json").stdout)
+    runs = json.loads(dql("list", "--results-root", root, "--format", "json").stdout)
     assert [run["run_id"][:8] for run in runs] == ["00000002", "00000003"]
     assert runs[0]["run_key"]["gate"] == "orders_to_silver"
     assert runs[0]["outcome"] == "blocked"
@@ -211,7 +216,7 @@ def test_the_root_may_come_from_the_environment(root: str) -> None:
 
 
 def test_show_prints_every_assertion_and_draws_failures(root: str) -> None:
-    result = dql("show", "latest", "--root", root)
+    result = dql("show", "latest", "--results-root", root)
     assert result.exit_code == 0
     assert result.stdout.startswith("blocked: gate orders_to_silver, dataset orders")
     for text in (
@@ -228,18 +233,18 @@ def test_show_prints_every_assertion_and_draws_failures(root: str) -> None:
 
 
 def test_show_prints_three_failing_rows_or_the_whole_sample(root: str) -> None:
-    few = dql("show", "latest", "--root", root).stdout
+    few = dql("show", "latest", "--results-root", root).stdout
     assert few.count("= failing row: id=") == 3
     assert "= failing row: id=0, amount=-1.50, name=NULL (amount < 0)\n" in few
     assert "= failing row: 2 more in the sample: dql results show 00000002 --rows" in few
     assert "= note: those of customers are not shown" in few
-    every = dql("show", "latest", "--root", root, "--rows").stdout
+    every = dql("show", "latest", "--results-root", root, "--rows").stdout
     assert every.count("= failing row: id=") == 5
     assert "more in the sample" not in every
 
 
 def test_show_as_json_is_the_report(root: str) -> None:
-    result = dql("show", "00000001", "--root", root, "--format", "json")
+    result = dql("show", "00000001", "--results-root", root, "--format", "json")
     assert from_json(GateReport, result.stdout) == sample_report(1, minutes=-5)
 
 
@@ -247,7 +252,7 @@ def test_a_missing_root_names_the_option() -> None:
     for verb in (["list"], ["show", "latest"]):
         result = dql(*verb)
         assert result.exit_code == 2
-        assert "--root" in result.stderr
+        assert "--results-root" in result.stderr
         assert "DQX_RESULTS_ROOT" in result.stderr
 
 
@@ -264,25 +269,27 @@ def test_a_missing_root_names_the_option() -> None:
     ],
 )
 def test_an_invalid_call_and_no_match_end_with_2(root: str, arguments: list[str]) -> None:
-    result = dql(*arguments, "--root", root)
+    result = dql(*arguments, "--results-root", root)
     assert result.exit_code == 2
     assert result.stderr
     assert "Traceback" not in result.output
 
 
 def test_no_match_as_json_is_an_empty_list(root: str) -> None:
-    result = dql("list", "--root", root, "--gate", "nobody", "--format", "json")
+    result = dql("list", "--results-root", root, "--gate", "nobody", "--format", "json")
     assert (result.exit_code, result.stdout) == (2, "[]\n")
 
 
-def test_an_unreadable_store_ends_with_4_and_a_message(root: str, tmp_path: Path) -> None:
+def test_a_missing_store_ends_with_2_and_an_unreadable_one_with_4(
+    root: str, tmp_path: Path
+) -> None:
     (tmp_path / "file").write_text("")
     for path in (tmp_path / "store" / "runs" / "_delta_log").glob("*.json"):
         path.write_text("{garbage")
-    for bad in (str(tmp_path / "file"), str(tmp_path / "none"), root):
+    for bad, code in ((str(tmp_path / "file"), 4), (str(tmp_path / "none"), 2), (root, 4)):
         for verb in (["list"], ["show", "latest"], ["show", "1"]):
-            result = dql(*verb, "--root", bad)
-            assert result.exit_code == 4
+            result = dql(*verb, "--results-root", bad)
+            assert result.exit_code == code
             assert result.stderr.startswith("error: ")
             assert bad in result.stderr
             assert result.stdout == ""
@@ -297,7 +304,7 @@ def test_strings_of_the_store_are_printed_without_markup_or_terminal_codes(tmp_p
     key = replace(RUN_KEY, gate=nasty, scheduler_run=nasty)
     ResultsStore(str(tmp_path)).write(sample_report(verdicts=verdicts, run_key=key, suite=nasty))
     for verb in (["list"], ["show", "latest"]):
-        result = dql(*verb, "--root", str(tmp_path))
+        result = dql(*verb, "--results-root", str(tmp_path))
         assert result.exit_code == 0
         assert r"[red]x[/red] [/] \x1b[31m\x07\nnext :smile:" in result.stdout
         assert "\x1b" not in result.stdout
@@ -311,7 +318,7 @@ def test_in_a_pipe_nothing_is_cut_whatever_the_width(tmp_path: Path) -> None:
     ResultsStore(str(tmp_path)).write(report)
     for force in ({}, {"FORCE_COLOR": "1"}):
         for verb in (["list"], ["show", "latest"]):
-            result = dql(*verb, "--root", str(tmp_path), COLUMNS="40", **force)
+            result = dql(*verb, "--results-root", str(tmp_path), COLUMNS="40", **force)
             assert name in result.stdout
             assert "g" * 150 in result.stdout
             assert ("\x1b[" in result.stdout) == bool(force)
@@ -334,13 +341,13 @@ def on_a_terminal(columns: int, *arguments: str) -> str:
 
 
 def test_on_a_terminal_outcomes_are_coloured(root: str) -> None:
-    shown = on_a_terminal(160, "list", "--root", root)
+    shown = on_a_terminal(160, "list", "--results-root", root)
     assert "\x1b[31mblocked" in shown
     assert "no_negative_amounts (P0)" in shown
 
 
 def test_on_a_narrow_terminal_names_are_folded_and_ids_are_whole(root: str) -> None:
-    shown = on_a_terminal(40, "list", "--root", root)
+    shown = on_a_terminal(40, "list", "--results-root", root)
     assert "00000002" in shown
     assert "2024-03-01 06:00:30Z" in shown
     assert "\N{HORIZONTAL ELLIPSIS}" not in shown
@@ -357,11 +364,11 @@ def test_importing_the_verbs_imports_nothing_heavy() -> None:
 
 
 def test_upkeep_reports_its_changes_to_each_table(root: str) -> None:
-    result = dql("optimize", "--root", root)
+    result = dql("optimize", "--results-root", root)
     assert result.exit_code == 0
     lines = [line.split() for line in result.stdout.splitlines()]
     assert ["runs", "3", "1", "0", "0"] in lines
-    pruned = dql("prune", "--older-than", "30d", "--root", root, "--format", "json")
+    pruned = dql("prune", "--older-than", "30d", "--results-root", root, "--format", "json")
     assert json.loads(pruned.stdout)[0] == {
         "table": "runs",
         "files_before": 1,
@@ -369,8 +376,8 @@ def test_upkeep_reports_its_changes_to_each_table(root: str) -> None:
         "deleted_rows": 3,
         "deleted_files": 0,
     }
-    assert dql("vacuum", "--dry-run", "--root", root).exit_code == 0
-    assert dql("list", "--root", root).exit_code == 2
+    assert dql("vacuum", "--dry-run", "--results-root", root).exit_code == 0
+    assert dql("list", "--results-root", root).exit_code == 2
 
 
 @pytest.mark.parametrize(
@@ -383,13 +390,13 @@ def test_upkeep_reports_its_changes_to_each_table(root: str) -> None:
     ],
 )
 def test_upkeep_refuses_an_invalid_age(root: str, arguments: tuple[str, ...], message: str) -> None:
-    result = dql(*arguments, "--root", root)
+    result = dql(*arguments, "--results-root", root)
     assert result.exit_code == 2
     assert message in result.output
 
 
 @pytest.mark.parametrize("verb", [("optimize",), ("vacuum",), ("prune", "--older-than", "9d")])
 def test_upkeep_without_a_store_is_an_error(tmp_path: Path, verb: tuple[str, ...]) -> None:
-    result = dql(*verb, "--root", str(tmp_path / "nothing"))
-    assert result.exit_code == 4
+    result = dql(*verb, "--results-root", str(tmp_path / "nothing"))
+    assert result.exit_code == 2
     assert "no results under" in result.output

@@ -37,16 +37,16 @@ def root(tmp_path: Path) -> str:
 
 
 def test_the_dates_that_are_still_blocked_are_listed(root: str) -> None:
-    header, line = dql("--root", root).stdout.splitlines()
+    header, line = dql("--results-root", root).stdout.splitlines()
     assert header.split()[:4] == ["id", "gate", "date", "status"]
     assert line.split()[1:6] == ["orders_to_silver", "2024-03-02", "blocked", "orders:", "7"]
-    both = json.loads(dql("--root", root, "--all", "--format", "json").stdout)
+    both = json.loads(dql("--results-root", root, "--all", "--format", "json").stdout)
     assert [(one["date"], one["status"], one["seconds_to_end"]) for one in both] == [
         ("2024-03-01", "repaired", 180.0),
         ("2024-03-02", "blocked", None),
     ]
     assert both[1]["not_promoted"] == [{"dataset": "orders", "target": "/silver", "rows": 7}]
-    assert dql("--root", root, "--gate", "orders_to_silver").stdout.endswith(f"{line}\n")
+    assert dql("--results-root", root, "--gate", "orders_to_silver").stdout.endswith(f"{line}\n")
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_the_dates_that_are_still_blocked_are_listed(root: str) -> None:
 def test_a_gate_is_named_as_the_list_names_it(
     tmp_path: Path, gate: str, expected: list[str] | str
 ) -> None:
-    at = ["--root", str(tmp_path / "store")]
+    at = ["--results-root", str(tmp_path / "store")]
     names = ("shop.gate", "shop.gate", "shop.suites/Orders", "shop.suites/Strict")
     for number, name in enumerate(names, start=3):
         run = f"r[{number}]" if name == "shop.gate" else f"r{number}"
@@ -87,33 +87,38 @@ def test_a_gate_is_named_as_the_list_names_it(
 
 
 def test_an_incident_is_closed_with_a_reason(root: str) -> None:
-    (one,) = json.loads(dql("--root", root, "--format", "json").stdout)
-    at = ("--root", root, "--close", one["id"][:8])
+    (one,) = json.loads(dql("--results-root", root, "--format", "json").stdout)
+    at = ("--results-root", root, "--close", one["id"][:8])
     refused = dql(*at)
     assert refused.exit_code == 2
     assert "needs a reason" in refused.output
     assert dql(*at, "--reason", "not needed", "--author", "eve").stdout == (
         "closed: gate orders_to_silver, data of 2024-03-02\n"
     )
-    assert dql("--root", root).stdout == "no open slice\n"
-    *_, closed = json.loads(dql("--root", root, "--all", "--format", "json").stdout)
+    assert dql("--results-root", root).stdout == "no open slice\n"
+    *_, closed = json.loads(dql("--results-root", root, "--all", "--format", "json").stdout)
     assert closed["status"] == "closed"
     assert closed["notes"][0]["author"] == "eve"
     assert "has ended: closed" in dql(*at, "--reason", "again").output
-    assert "no incident has an id" in dql("--root", root, "--close", "zz", "--reason", "x").output
+    assert (
+        "no incident has an id"
+        in dql("--results-root", root, "--close", "zz", "--reason", "x").output
+    )
     assert closed["seconds_to_detect"] >= 0
 
 
 def test_a_missing_store_is_an_error(tmp_path: Path) -> None:
-    missing = dql("--root", str(tmp_path / "none"))
-    assert missing.exit_code == 4
+    missing = dql("--results-root", str(tmp_path / "none"))
+    assert missing.exit_code == 2
     assert "no results under" in missing.output
     assert "no results root given" in dql().output
 
 
 def test_what_changed_before_an_incident_is_printed(root: str) -> None:
-    (one,) = json.loads(dql("--root", root, "--format", "json").stdout)
-    header, line, *changes = dql("--root", root, "--show", one["id"][:8]).stdout.splitlines()
+    (one,) = json.loads(dql("--results-root", root, "--format", "json").stdout)
+    header, line, *changes = dql(
+        "--results-root", root, "--show", one["id"][:8]
+    ).stdout.splitlines()
     assert (header.split()[0], line.split()[2]) == ("id", "2024-03-02")
     assert changes == [
         "",
@@ -127,10 +132,12 @@ def test_what_changed_before_an_incident_is_printed(root: str) -> None:
         "What else changed since 2024-03-01 (orders_to_silver)",
         "  profile black_friday: active, was none",
     ]
-    (shown,) = json.loads(dql("--root", root, "--show", one["id"], "--format", "json").stdout)
+    (shown,) = json.loads(
+        dql("--results-root", root, "--show", one["id"], "--format", "json").stdout
+    )
     assert [*shown["changes"]["orders_to_silver"]] == [
         "First bad and last good content",
         "Where the failing rows are",
         "What else changed since 2024-03-01",
     ]
-    assert "no incident has an id" in dql("--root", root, "--show", "zz").output
+    assert "no incident has an id" in dql("--results-root", root, "--show", "zz").output

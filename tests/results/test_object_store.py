@@ -107,7 +107,7 @@ def test_the_command_line_reads_with_the_options_of_the_storage(
         monkeypatch.delenv(name)
     monkeypatch.setenv("DQX_RESULTS_STORAGE", json.dumps(options))
     for command in (("list",), ("show", "latest"), ("show", sample_report().run_id)):
-        done = dql("results", *command, "--root", ROOT)
+        done = dql("results", *command, "--results-root", ROOT)
         assert done.returncode == 0, done.output
         assert sample_report().run_key.gate in done.output
 

@@ -38,7 +38,7 @@ def dql(*arguments: str) -> Result:
 
 
 def waive(root: str, assertion: str, *more: str, until: str = "", gate: str = GATE) -> Result:
-    words = ["--reason", "ticket 7", "--owner", "ben", "--author", "eve", "--root", root]
+    words = ["--reason", "ticket 7", "--owner", "ben", "--author", "eve", "--results-root", root]
     return dql("waive", gate, assertion, "--until", until or day(3), *words, *more)
 
 
@@ -48,16 +48,16 @@ def test_a_waiver_is_stored_listed_and_ended(root: str) -> None:
     assert made.stdout == (
         f"late of {GATE}: waived until {day(3)}, below 0.1; owner ben: ticket 7\n"
     )
-    (one,) = json.loads(dql("waivers", "--root", root, "--format", "json").stdout)
+    (one,) = json.loads(dql("waivers", "--results-root", root, "--format", "json").stdout)
     assert (one["name"], one["below"], one["author"]) == ("late", "0.1", "eve")
-    header, line = dql("waivers", "--root", root).stdout.splitlines()
+    header, line = dql("waivers", "--results-root", root).stdout.splitlines()
     assert header.split()[-1] == "state"
     assert line.split()[1:6] == [GATE, "late", day(3), "below", "0.1"]
-    ended = dql("waivers", "--root", root, "--end", one["id"][:8], "--author", "ben")
+    ended = dql("waivers", "--results-root", root, "--end", one["id"][:8], "--author", "ben")
     assert ended.stdout == f"ended: late of {GATE}\n"
-    assert dql("waivers", "--root", root).stdout == "no waiver\n"
-    assert "ended by ben" in dql("waivers", "--root", root, "--all").stdout
-    assert dql("waivers", "--root", root, "--end", one["id"]).exit_code == 2
+    assert dql("waivers", "--results-root", root).stdout == "no waiver\n"
+    assert "ended by ben" in dql("waivers", "--results-root", root, "--all").stdout
+    assert dql("waivers", "--results-root", root, "--end", one["id"]).exit_code == 2
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_what_cannot_be_waived_is_refused(
     refused = waive(root, assertion, **more)
     assert refused.exit_code == 2
     assert message in refused.output
-    assert dql("waivers", "--root", root).stdout == "no waiver\n"
+    assert dql("waivers", "--results-root", root).stdout == "no waiver\n"
 
 
 def test_limits_have_units_and_longer_waivers_are_asked_for(root: str) -> None:

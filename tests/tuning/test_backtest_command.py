@@ -192,6 +192,6 @@ def test_days_that_the_store_lacks_are_measured_in_one_scan(here: Path) -> None:
     place = "orders=orders.parquet?format=parquet&date_column=ds"
     found = _in_a_process("--fill", "--dataset", place, "--set", "LEAST=8")
     assert sides(found, ROWS) == "p p fp f p fp f p"
-    nothing = ("--results", str(here / "nothing"))
+    nothing = ("--results-root", str(here / "nothing"))
     alone = _in_a_process("--fill", "--dataset", place, *nothing)
     assert sides(alone, NULLS) == "p f p p p p p p"

@@ -222,7 +222,7 @@ def test_labels_survive_prune_and_optimize(root: Path) -> None:
 def test_no_results_are_not_reported_as_no_alerts(root: Path) -> None:
     output = dql("alerts", "suite.dql", "--until", "2025-03-01", "--days", "3")
     assert output == "no results in the 3 days up to 2025-03-01: the newest are of 2024-12-07\n"
-    elsewhere = ("--results", "elsewhere")
+    elsewhere = ("--results-root", "elsewhere")
     assert "error: no results under elsewhere" in dql("alerts", "suite.dql", *elsewhere, code=2)
     Path("other.dql").write_text(SUITE.replace('suite "Orders"', 'suite "Invoices"'))
     output = dql("alerts", "other.dql", code=2)

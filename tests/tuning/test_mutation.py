@@ -212,7 +212,8 @@ def test_the_fine_day_is_the_last_one_that_passed_in_the_version_of_then(lake: P
     text = suite("num_rows() >= 28", "null_count(amount) == 0")
     Path("orders.dql").write_text(text)
     Path("dqx.toml").write_text(
-        '[defaults]\nresults = "results"\n[datasets.orders]\npath = "orders"\ndate_column = "ds"\n'
+        '[defaults]\nresults_root = "results"\n'
+        '[datasets.orders]\npath = "orders"\ndate_column = "ds"\n'
     )
     schema = pa.Table.from_pylist(orders()).schema
     for version, rows in enumerate((orders(), [{**row, "amount": None} for row in orders()])):

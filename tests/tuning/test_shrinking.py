@@ -24,7 +24,7 @@ from tests.processes import ended
 ON = date(2024, 5, 10)
 SETTINGS = """
 [defaults]
-results = "results"
+results_root = "results"
 [datasets.orders]
 path = "orders"
 date_column = "ds"
@@ -79,7 +79,7 @@ def shrink(
         for one in report.datasets
     )
     ResultsStore("results").write(replace(report, datasets=read))
-    done = dql("shrink", "latest", "--results", "results", *arguments)
+    done = dql("shrink", "latest", "--results-root", "results", *arguments)
     assert done.returncode == code, done.output
     return done.output
 
@@ -127,7 +127,7 @@ def test_the_test_has_only_the_rows_and_columns_at_fault(lake: Path, claim: str,
 
 def test_the_same_run_gives_the_same_test(lake: Path) -> None:
     text = shrink("unique(mail)")
-    again = dql("shrink", "latest", "--results", "results")
+    again = dql("shrink", "latest", "--results-root", "results")
     assert again.output == text
 
 

@@ -117,7 +117,7 @@ def test_the_page_of_the_code_has_the_finding_of_its_example(here: Path) -> None
     counts = {number: (900 if number in (2, 5) else 1200, 0) for number in range(6)}
     store_days("results", orders(counts), range(6), suite=right)
     Path("suites/orders.dql").write_text(wrong)
-    output = dql("diff", "--backtest", *PERIOD, "--results", "results", "--output", "sarif")
+    output = dql("diff", "--backtest", *PERIOD, "--results-root", "results", "--output", "sarif")
     (finding,) = json.loads(output)["runs"][0]["results"]
     assert finding["ruleId"] == "W051"
     assert shown.startswith(f"warning[W051]: {finding['message']['text']}")
@@ -131,7 +131,7 @@ def test_what_stored_values_do_not_decide_is_said_with_the_reason(here: Path) ->
     assert "6 of 10 days until 2024-12-10 have stored values" in output
     later = dql("diff", "--backtest")
     assert "no past day was judged: suite 'Orders' has no results from" in later
-    assert "no results under" in dql("diff", "--backtest", "--results", "empty")
+    assert "no results under" in dql("diff", "--backtest", "--results-root", "empty", code=2)
 
 
 def test_without_backtest_no_store_is_needed(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,7 +145,7 @@ def test_without_backtest_no_store_is_needed(here: Path, monkeypatch: pytest.Mon
         "    - num_rows() >= LEAST (10) (P1, tag volume, costs 5 and 200)",
         "    + num_rows() >= LEAST (7) (P1, tag volume, costs 5 and 200)",
     ]
-    assert "add --results PATH" in dql("diff", "--backtest", code=2)
+    assert "add --results-root ROOT" in dql("diff", "--backtest", code=2)
 
 
 def test_libraries_and_moved_files_are_compared_as_they_were(here: Path) -> None:
@@ -231,7 +231,14 @@ def test_a_tighter_contract_names_the_days_and_the_consumers_that_it_reaches(
     commit({"orders.odcs.yaml": CONTRACT})
     tighter = CONTRACT.replace("2.3.0", "3.0.0").replace("EqualTo: 5", "EqualTo: 8")
     Path("new.odcs.yaml").write_text(tighter)
-    places = ("orders.odcs.yaml", "new.odcs.yaml", "--results", "results", *PERIOD, "--backtest")
+    places = (
+        "orders.odcs.yaml",
+        "new.odcs.yaml",
+        "--results-root",
+        "results",
+        *PERIOD,
+        "--backtest",
+    )
     output = dql("contract", "diff", *places)
     assert "a major bump is required" in output
     assert "passed -> failed on 1 day: 2024-12-05" in output

@@ -35,7 +35,7 @@ def test_the_tab_shows_the_outcome_and_every_assertion(tab: Get, scene: Scene) -
     assert "✓ passed P1 orders.not_empty num_rows() 5000 > 0" in page.text
     assert "source of the value scan" in page.text
     assert report.run_id in page.text
-    assert f"dql results show {report.run_id[:8]} --rows --root {scene.root}" in page.text
+    assert f"dql results show {report.run_id[:8]} --rows --results-root {scene.root}" in page.text
 
 
 def test_failing_rows_are_shown_as_they_are_stored(tab: Get, scene: Scene) -> None:
@@ -177,7 +177,7 @@ def test_the_tab_of_a_gate_with_another_store_has_the_command_for_that_one(
     scene.task(pushed={**summary(report_of()), "results_root": "s3://other/lake $(x)"})
     page = Html(tab().text)
     assert "the gate stores it in s3://other/lake $(x) , and the command below" in page.text
-    assert "--rows --root 's3://other/lake $(x)'" in page.text
+    assert "--rows --results-root 's3://other/lake $(x)'" in page.text
 
 
 def test_without_a_task_summary_the_tab_uses_the_store(tab: Get, scene: Scene) -> None:

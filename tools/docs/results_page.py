@@ -50,9 +50,9 @@ dql results optimize
 dql results vacuum
 ```
 
-All three take `--root` (or `DQX_RESULTS_ROOT`) and `--format json`. They may run while gates write
-and people read. If one is interrupted, run it again: it continues where it stopped. In Python they
-are the functions `prune`, `optimize` and `vacuum` of `dqx_airflow.results.upkeep`.
+All three take `--results-root` (or `DQX_RESULTS_ROOT`) and `--format json`. They may run while
+gates write and people read. If one is interrupted, run it again: it continues where it stopped. In
+Python they are the functions `prune`, `optimize` and `vacuum` of `dqx_airflow.results.upkeep`.
 
 ### How the store is laid out
 

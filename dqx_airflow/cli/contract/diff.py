@@ -11,12 +11,13 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 from rich.text import Text
 
-from dqx_airflow.cli.arguments import GateOption, ResultsOption, SinceOption, UntilOption
+from dqx_airflow.cli.arguments import GateOption, SinceOption, UntilOption
 from dqx_airflow.cli.contract.versions import ContractPair, contract_pairs, read_versions
 from dqx_airflow.cli.diff import DiffFormat, PastWanted, suite_diff, written
 from dqx_airflow.cli.exit_codes import EXIT_FAILED
 from dqx_airflow.cli.json_objects import contract_diff_object
 from dqx_airflow.cli.reports import console_for, markdown_cell, printable, table_of
+from dqx_airflow.cli.stores import ResultsRootOption
 from dqx_airflow.cli.suites import count_text
 from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.diff import Change, Diff
@@ -43,7 +44,7 @@ def diff(
     since: SinceOption = None,
     until: UntilOption = None,
     gate: GateOption = None,
-    results: ResultsOption = None,
+    results_root: ResultsRootOption = None,
     registry: Annotated[str | None, typer.Option(metavar="LOCATION")] = None,
 ) -> None:
     """Compare two versions of a contract: every change, who is affected, and the required version
@@ -79,7 +80,7 @@ def diff(
     if not backtest or format not in ("json", "sarif"):
         _print_release(release, format, is_alone=not git)
     if backtest:
-        _print_past(pairs, PastWanted(results, since, until, gate), registry, format)
+        _print_past(pairs, PastWanted(results_root, since, until, gate), registry, format)
     if release.falls_short:
         raise typer.Exit(EXIT_FAILED)
 

@@ -12,6 +12,7 @@ import typer
 from dqx_airflow.cli import command, documented, exit_codes
 from dqx_airflow.cli.contract.versions import PLACE_VARIABLE, contract_files, read_versions
 from dqx_airflow.cli.json_objects import consumer_object, published_version_object
+from dqx_airflow.cli.stores import ResultsRootOption, optional_results
 from dqx_airflow.contracts.model import Contract, end_of_period
 from dqx_airflow.contracts.owners import codeowners_line, rfc_draft
 from dqx_airflow.contracts.publishing import PublishedVersion, newest_of
@@ -26,6 +27,7 @@ from dqx_airflow.errors import RegistryError, RequestError
 if TYPE_CHECKING:
     from dqx_airflow.contracts.registry import Registry
     from dqx_airflow.contracts.uses import ConsumerUse, Reliance
+    from dqx_airflow.results.query import StoredResults
 
 
 def codeowners(
@@ -100,7 +102,7 @@ def consumers(
     place: Annotated[str | None, _PLACE] = None,
     outdated: bool = False,
     code: Annotated[list[Path] | None, typer.Option(metavar="PATH")] = None,
-    results: Annotated[str | None, typer.Option(envvar=command.ROOT_VARIABLES)] = None,
+    results_root: ResultsRootOption = None,
     days: Annotated[int, typer.Option(min=1, max=3650)] = 7,
     datalex: Annotated[Path | None, typer.Option(metavar="MANIFEST")] = None,
     on: DayOption = None,
@@ -109,24 +111,25 @@ def consumers(
     """List who relies on a contract, and on which version: pinned, else read, else the newest.
 
     Lists the consumers in the contract; with --code the gates, `assert_contract` calls and blocks
-    that name it; with --results the gates that have enforced it. The versions are those of the
-    registry, or of a DataLex manifest for an id such as commerce.Customer.active. With --outdated,
-    exit code 1 if there are any: do not drop a version that is still used.
+    that name it; with a results store the gates that have enforced it. The versions are those of
+    the registry, or of a DataLex manifest for an id such as commerce.Customer.active. With
+    --outdated, exit code 1 if there are any: do not drop a version that is still used.
 
     :param outdated: Only consumers of a version that is outdated or about to end.
     :param code: DAGs, jobs and DataLex blocks: files, or folders with them. Pins are read from the
         source; nothing is imported.
-    :param results: The results root: lists the gates that enforce the contract.
+    :param results_root: The root of the results store, whose gates that enforce the contract are
+        listed; default: results_root in dqx.toml, then Airflow's setting.
     :param days: Only gates that ran in the last N days.
     :param datalex: The DataLex manifest that lists the versions; default: the nearest one.
     """
     from dqx_airflow.contracts.datalex_binding import parsed_reference
 
     day = day_of(on)
-    uses = [
-        *_in_code(code or (), contract_id),
-        *(_gates(results, contract_id, end_of_period(day, -days)) if results else ()),
-    ]
+    uses = [*_in_code(code or (), contract_id)]
+    stored = optional_results(results_root)
+    if stored is not None:
+        uses += _gates(stored, contract_id, end_of_period(day, -days))
     is_of_datalex = parsed_reference(contract_id) is not None
     if is_of_datalex and (datalex is not None or place is None):
         relying = _by_manifest(datalex, code or (), contract_id, uses)
@@ -173,13 +176,11 @@ def _files(path: Path) -> Iterator[Path]:
             yield file
 
 
-def _gates(results: str, contract_id: str, since: date) -> Iterator[ConsumerUse]:
+def _gates(stored: StoredResults, contract_id: str, since: date) -> Iterator[ConsumerUse]:
     """The gates that have enforced a contract, with its version."""
     from dqx_airflow.contracts.uses import ConsumerUse
     from dqx_airflow.results.contract_uses import contract_uses
-    from dqx_airflow.results.query import StoredResults
 
-    stored = StoredResults(results, command.storage_options())
     for use in contract_uses(stored, contract_id, since):
         runs = f"{use.runs} run{'' if use.runs == 1 else 's'}"
         how = f"gate: {runs}, most recently on {use.last}"

@@ -10,8 +10,9 @@ from pathlib import Path
 import typer
 from rich.progress import MofNCompleteColumn, TimeElapsedColumn
 
-from dqx_airflow.cli.command import connection_in, settings_here, storage_options
+from dqx_airflow.cli.command import connection_in, settings_here
 from dqx_airflow.cli.spark import progress, session_over
+from dqx_airflow.cli.stores import storage_options
 from dqx_airflow.datasets.spark_address import Connection, ConnectionKind
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.engine.proof.prove import prove
