@@ -16,7 +16,7 @@ import pytest
 
 from tests.processes import output_of
 from tests.test_docs import DOCS, assert_up_to_date, examples
-from tests.test_readme import blocks
+from tests.test_readme import opening_blocks
 
 pytestmark = pytest.mark.airflow
 
@@ -108,8 +108,7 @@ PROGRAMS = {
     "operator_pages": OPERATOR_PAGES,
     "silent_operator": SILENT_OPERATOR,
     "forgotten_arguments": FORGOTTEN_ARGUMENTS,
-    "gate": blocks("python", "A gate")[0] + "\nassert gate.task_id == 'gate'\n",
-    "contract": blocks("python", "A contract")[0] + "\nassert ingest_gate.expect_version == '2'\n",
+    "gate": opening_blocks("python")[0] + "\nassert gate.task_id == 'gate'\n",
     **EXAMPLES,
 }
 
@@ -123,7 +122,7 @@ class Ran:
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
     home = tmp_path_factory.mktemp("airflow")
-    suite = blocks("dql", "A suite")[0]
+    suite = opening_blocks("dql")[0]
     (home / "flights.dql").write_text(suite)
     # A mapped gate looks at its sources at once.
     (home / "orders.dql").write_text(suite.replace("flights", "orders"))
@@ -167,6 +166,6 @@ def test_the_pages_have_examples() -> None:
     assert len(EXAMPLES) == len(examples("python")) > 5
 
 
-@pytest.mark.parametrize("name", ["gate", "contract", *EXAMPLES])
+@pytest.mark.parametrize("name", ["gate", *EXAMPLES])
 def test_the_dags_of_the_pages_can_be_built(ran: dict[str, Ran], name: str) -> None:
     assert not ran[name].error, ran[name].error

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.diagnostics.verdicts import draw_verdict
 from dqx_airflow.dql.check import check_source
+from dqx_airflow.lineage.events import PRODUCER
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import MetricRequest, Scanned
 from dqx_airflow.plan.resolve import resolve
@@ -23,14 +24,14 @@ from tests.processes import output_of
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCS = ROOT / "dqx_airflow" / "docs"
+_PROJECT = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+REPOSITORY = re.findall(r'^Repository = "(.+)"$', _PROJECT, re.M)[0]
 STORM = date(2013, 2, 8)
 
 
-def blocks(kind: str, section: str) -> list[str]:
-    """The code blocks of a kind in a section of the README."""
-    title = f"\n## {section}\n"
-    text = README[README.index(title) + len(title) :]
-    return _blocks(kind, text.split("\n## ")[0])
+def opening_blocks(kind: str) -> list[str]:
+    """The code blocks of a kind on the README's first screen."""
+    return _blocks(kind, README.split("\n## ")[0])
 
 
 def blocks_of_page(kind: str, page: str) -> list[str]:
@@ -42,11 +43,37 @@ def _blocks(kind: str, text: str) -> list[str]:
 
 
 def test_the_readme_is_short() -> None:
-    assert len(README.splitlines()) <= 200
+    assert len(README.splitlines()) <= 150
+
+
+def test_the_first_screen_says_for_whom_how_to_get_it_and_what_a_failure_looks_like() -> None:
+    opening = README.split("\n## ")[0]
+    parts = ("For data engineers", "git clone", "```dql", "```python", "error: assertion failed")
+    places = [opening.index(part) for part in parts]
+    assert places == sorted(places)
+
+
+def test_links_work_on_an_index_too() -> None:
+    """An index shows the README without the files of the repository."""
+    targets = re.findall(r"\]\(([^)\s]+)\)", README)
+    assert len(targets) > 15
+    for target in targets:
+        if target.startswith("#"):
+            heading = target[1:].replace("-", " ")
+            assert re.search(rf"^## {heading}$", README, re.M | re.I), target
+            continue
+        path = re.fullmatch(rf"{REPOSITORY}/(?:blob|raw)/main/([^#]+)(?:#.*)?", target)
+        assert path is not None, target
+        assert (ROOT / path[1]).is_file(), target
+
+
+def test_the_address_of_the_repository_is_in_one_place() -> None:
+    assert f"git clone {REPOSITORY} " in README
+    assert PRODUCER.startswith(f"{REPOSITORY}/")
 
 
 def test_the_suite_is_sound_and_prints_the_shown_failure() -> None:
-    source = SourceFile("flights.dql", blocks("dql", "A suite")[0])
+    source = SourceFile("flights.dql", opening_blocks("dql")[0])
     checked = check_source(source)
     assert not checked.diagnostics, draw(checked.diagnostics, checked.sources)
     assert checked.suite is not None
@@ -59,7 +86,7 @@ def test_the_suite_is_sound_and_prints_the_shown_failure() -> None:
     verdicts = evaluate(plan, Scanned(values))
     at = datetime(2013, 2, 8, tzinfo=timezone.utc)
     report = report_at(at, *verdicts, suite=plan.suite, outcome=decide(verdicts, Severity.P1))
-    assert draw_verdict(verdicts[-1], report) + "\n" == blocks("text", "What it prints")[0]
+    assert draw_verdict(verdicts[-1], report) + "\n" == opening_blocks("text")[0]
 
 
 def test_the_error_through_a_macro_is_drawn_as_shown() -> None:
@@ -142,9 +169,9 @@ def test_the_named_extras_exist() -> None:
     assert set(re.findall(r"\w+", named)) == extras - {"dev"}
 
 
-def test_the_map_of_the_house_names_every_room() -> None:
-    house = README[README.index("\n## The house\n") : README.index("\n## Known gaps\n")]
-    package = ROOT / "dqx_airflow"
-    rooms = {at.parent.name for at in package.glob("*/__init__.py")}
-    assert sorted(room for room in rooms if not re.search(rf"\b{room}\b", house)) == []
-    assert len(rooms) <= 17
+def test_the_map_of_the_packages_names_each_of_them() -> None:
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    drawn = page[page.index("\n## Package layout\n") :].split("\n## ")[1]
+    packages = {at.parent.name for at in (ROOT / "dqx_airflow").glob("*/__init__.py")}
+    assert sorted(name for name in packages if not re.search(rf"\b{name}\b", drawn)) == []
+    assert len(packages) <= 17
