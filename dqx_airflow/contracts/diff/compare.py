@@ -60,6 +60,7 @@ def compare_clauses(
     before, after = _named_leaves(_leaves(old), _leaves(new))
     known = _Reported.of(changes, old, new)
     parts_of_rules = _parts_of_rules(before, after) | _parts_of_rules(after, before)
+    rated = _rules_with_other_severity(before, changes) | _rules_with_other_severity(after, changes)
     for path in dict.fromkeys((*before, *after)):
         old_leaf = before.get(path)
         new_leaf = after.get(path)
@@ -68,6 +69,8 @@ def compare_clauses(
             continue
         names = frozenset(part.strip("[]") for part in path[:-1])
         names = names.union(*(leaf.columns for leaf in (old_leaf, new_leaf) if leaf))
+        if path[-1] == "severity" and path[:-1] in rated:
+            continue
         if come_and_gone & names or known.has(names, *texts) or known.has_rule(old_leaf, new_leaf):
             continue
         if parts_of_rules.isdisjoint(path[:end] for end in range(1, len(path))):
@@ -89,6 +92,12 @@ class _Leaf:
 _Keys: TypeAlias = tuple[str, ...]
 """The keys on the path to a clause, and the indexes or names of items: `[0]`, `[amount]`."""
 _Leaves: TypeAlias = dict[_Keys, _Leaf]
+
+
+def _rules_with_other_severity(leaves: _Leaves, changes: Collection[Change]) -> set[_Keys]:
+    """The mappings of rules whose severity is reported as a change of its own."""
+    reported = {change.path for change in changes if change.kind.name == "severity_changed"}
+    return {path[:-1] for path, leaf in leaves.items() if leaf.rule & reported}
 
 
 def _parts_of_rules(leaves: _Leaves, other_leaves: _Leaves) -> set[_Keys]:
