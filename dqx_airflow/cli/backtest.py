@@ -32,7 +32,7 @@ from dqx_airflow.plan.model import Plan
 from dqx_airflow.plan.predicates import lookups_of
 from dqx_airflow.results.past_days import PastDay, past_days, runs_of_suite
 from dqx_airflow.tuning.backtest import Backtest
-from dqx_airflow.tuning.comparison import BacktestComparison, compare_judged
+from dqx_airflow.tuning.comparison import BacktestComparison, ComparedAssertion, compare_judged
 from dqx_airflow.tuning.proposals import proposal_from_json
 from dqx_airflow.tuning.protection import HUMAN, judge_values
 from dqx_airflow.tuning.suite_file import refuse
@@ -182,7 +182,7 @@ def _print_comparison(comparison: BacktestComparison, file: Any = None) -> None:
     console = console_for(file)
     is_same = comparison.values_before == comparison.values_after and not comparison.changed
     columns = (*(status.value for status in Status), "unknown")
-    head = ("assertion", *columns, *(() if is_same else ("changes side on",)))
+    head = ("assertion", *columns, *(() if is_same else ("days that change",)))
     rows = []
     for assertion in comparison.assertions:
         cells = []
@@ -190,10 +190,7 @@ def _print_comparison(comparison: BacktestComparison, file: Any = None) -> None:
             was = assertion.count(status, after=False)
             becomes = assertion.count(status, after=True)
             cells.append(str(was) if was == becomes else f"{was} -> {becomes}")
-        days = [
-            day_of_instance(day.date, day.map_index) for day in assertion.days if day.changes_side
-        ]
-        last = () if is_same else (listed(days, most=_MOST_NAMED),)
+        last = () if is_same else (_turns(assertion),)
         rows.append((assertion.name, *cells, *last))
     console.print(table_of(head, rows))
     values = []
@@ -208,6 +205,15 @@ def _print_comparison(comparison: BacktestComparison, file: Any = None) -> None:
     fields = {"values": values, "is_same": is_same, "unknown": reasons.most_common(_MOST_REASONS)}
     text = filled(__package__, "comparison.txt", comparison=comparison, **fields)
     console.print(Text(printable(text, keep="\n")), end="")
+
+
+def _turns(assertion: ComparedAssertion) -> str:
+    """The days whose effect on the gate changes: `blocked -> warned: 2024-12-03, 2024-12-06`."""
+    turns: dict[str, list[str]] = {}
+    for day in assertion.days:
+        if day.is_changed:
+            turns.setdefault(day.turn, []).append(day_of_instance(day.date, day.map_index))
+    return "; ".join(f"{turn}: {listed(days, most=_MOST_NAMED)}" for turn, days in turns.items())
 
 
 def with_days_between(

@@ -1,11 +1,11 @@
-"""`dql diff`: the assertions that changed since a git revision, and the past days whose verdict
-turns with them; for contracts as `dql contract diff --backtest`."""
+"""`dql diff`: the assertions that changed since a git revision, and the past days on which a gate
+would have ended in another way; for contracts as `dql contract diff --backtest`."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import partial
@@ -28,12 +28,14 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic, errors_of, listed
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.import_readers import FileReader, search_path
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.resolve import QUIET, resolve
 from dqx_airflow.plan.selection import assumed
 from dqx_airflow.results.past_days import PastDay, past_days, runs_of_suite
+from dqx_airflow.results.values_of_gates import with_values_of_gates
 from dqx_airflow.tuning.suite_diff import ChangedAssertion, changed_assertions
 from dqx_airflow.values import SourceFile, Span
 
@@ -47,12 +49,23 @@ _KEPT, _LINK = re.compile(r"\.dql$|(^|/)dqx\.toml$"), "120000"
 
 @dataclass(frozen=True, slots=True)
 class SuiteDiff:
-    """The changed assertions of a suite in a file; `notes` say what was judged and what was not."""
+    """The changed assertions of a suite in a file; `notes` say what was judged and what was not.
+    `not_judged` is the reason why no past day was judged, if that was asked for."""
 
     suite: str
     file: str
     changes: tuple[ChangedAssertion, ...]
     notes: tuple[str, ...] = ()
+    not_judged: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _FoundDays:
+    """The past days to judge; `not_judged` is the reason why there are none."""
+
+    days: tuple[PastDay, ...]
+    notes: tuple[str, ...]
+    not_judged: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +78,8 @@ class PastWanted:
     until: datetime | None
     gate: str | None = None
 
-    def days_of(self, suite: str, path: Path) -> tuple[tuple[PastDay, ...], str]:
-        """The days of a suite, and a sentence about them.
+    def days_of(self, suite: str, path: Path, datasets: Collection[str]) -> _FoundDays:
+        """The days of a suite, with what other gates stored about its datasets.
 
         :raises RequestError: no store is configured.
         :raises NoStoreError: there is none at its root.
@@ -75,12 +88,26 @@ class PastWanted:
         stored = existing_results(self.results_root, path.parent)
         first, last = arguments.first_and_last(self.since, self.until, default=90)
         try:
-            days = past_days(stored, suite, first, last, gate=self.gate)
-            arguments.require_days(days, stored, runs_of_suite(suite, first, last, self.gate))
+            own = past_days(stored, suite, first, last, gate=self.gate)
+            found = with_values_of_gates(stored, own, datasets, first, last, gate=self.gate)
+            if not found.doubts:
+                arguments.require_days(
+                    found.days, stored, runs_of_suite(suite, first, last, self.gate)
+                )
         except RequestError as error:
-            return (), f"no past day was judged: {error.problem}; {error.hint}"
-        known = len({day.date for day in days})
-        return days, f"{known} of {(last - first).days + 1} days until {last} have stored values"
+            return _not_judged(f"{error.problem}; {error.hint}")
+        if not found.days:
+            return _not_judged("; ".join(found.doubts))
+        known = len({day.date for day in found.days})
+        notes = [f"{known} of {(last - first).days + 1} days until {last} have stored values"]
+        if found.gates:
+            notes.append(f"with values that other suites measured: {', '.join(found.gates)}")
+        return _FoundDays(found.days, (*notes, *found.doubts))
+
+
+def _not_judged(why: str) -> _FoundDays:
+    reason = f"no past day was judged: {why}"
+    return _FoundDays((), (reason,), reason)
 
 
 def diff(
@@ -98,11 +125,13 @@ def diff(
     output: Annotated[DiffFormat, typer.Option("--output", "--format")] = "text",
     output_file: arguments.OutputFileOption = None,
 ) -> None:
-    """List the assertions that differ from a git revision, and with --backtest the past days whose
-    verdict would turn.
+    """List the assertions that differ from a git revision, and with --backtest the past days on
+    which a gate would have ended in another way.
 
     Days are judged from the values in the results store, without Spark: by default those of the
-    last 90. For contracts there is `dql contract diff`. Exit code 2 if a suite has errors, else 0.
+    last 90. Values of any gate that reads the same dataset in the same way count, so that suites
+    may be renamed and split. For contracts there is `dql contract diff`. Exit code 2 if a suite has
+    errors, else 0.
 
     :param paths: Suite files, or folders with .dql files; default: the working directory.
     :param revision: The revision to compare with, such as origin/main.
@@ -138,9 +167,10 @@ def suite_diff(
     found = SuiteDiff(some.name.value, from_here(path), changed_assertions(old, new, around))
     if not found.changes or wanted is None:
         return found
-    days, note = wanted.days_of(found.suite, path)
-    changes = changed_assertions(old, new, around, days) if days else found.changes
-    return replace(found, changes=changes, notes=(note,))
+    datasets = datasets_of([check for suite in (old, new) if suite for check in suite.checks])
+    past = wanted.days_of(found.suite, path, datasets)
+    changes = changed_assertions(old, new, around, past.days) if past.days else found.changes
+    return replace(found, changes=changes, notes=past.notes, not_judged=past.not_judged)
 
 
 def _with_cost(diff: SuiteDiff, pair: Pair, options: arguments.Options, on: date) -> SuiteDiff:
@@ -268,7 +298,7 @@ def _facts(change: ChangedAssertion) -> list[str]:
         for turn, days in change.turned.items()
     ]
     if change.known and not facts:
-        facts.append(f"no verdict turns on {count_text(change.known, 'day')}")
+        facts.append(f"no outcome changes on {count_text(change.known, 'day')}")
     for reason, days in change.unknown.items():
         facts.append(f"not known on {count_text(days, 'day')}: {reason}")
     return facts
@@ -281,9 +311,10 @@ def _shown(form: str, diff: SuiteDiff) -> str:
 
 
 def _annotations(diff: SuiteDiff) -> Iterator[Diagnostic]:
-    """A warning for each assertion whose verdict turns on past days, or is not known."""
+    """A warning for each assertion with which past days end in another way, or are not known."""
     for change in diff.changes:
-        if change.turned or change.unknown:
+        facts = [diff.not_judged] if diff.not_judged else _facts(change)
+        if change.turned or change.unknown or diff.not_judged:
             span = change.span or Span(diff.file, 1, 1, 1, 2)
-            message = f"{change.kind} assertion '{change.name}': {'; '.join(_facts(change))}"
+            message = f"{change.kind} assertion '{change.name}': {'; '.join(facts)}"
             yield Diagnostic(message, span, code="W051")

@@ -24,7 +24,14 @@ from dqx_airflow.results import query, schema
 from dqx_airflow.results.query import RunsWanted, StoredResults, map_index_of, opened
 from dqx_airflow.results.report_rows import value_from_row
 from dqx_airflow.results.schema import as_utc
-from dqx_airflow.values import DatasetSnapshot, MetricValue, ShadowReport, Status, from_json
+from dqx_airflow.values import (
+    DatasetSnapshot,
+    MetricValue,
+    Severity,
+    ShadowReport,
+    Status,
+    from_json,
+)
 
 AssertionKey: TypeAlias = tuple[str, str]
 """A check, and the name of an assertion in it."""
@@ -44,8 +51,9 @@ class StoredVerdict:
 class PastDay:
     """The measurements, verdicts and labels of one day, or of one instance of a mapped gate on it.
 
-    `map_index` is the index of the instance. `now` is the time at which the gate ran. Verdicts and
-    labels are by check and name; a label is True if there was a real issue."""
+    `map_index` is the index of the instance. `now` is the time at which the gate ran, `fail_on` the
+    lowest severity that blocked it. Verdicts and labels are by check and name; a label is True if
+    there was a real issue."""
 
     date: date
     measured: Measurements
@@ -53,6 +61,7 @@ class PastDay:
     verdicts: Mapping[AssertionKey, StoredVerdict] = field(default_factory=dict)
     labels: Mapping[AssertionKey, bool] = field(default_factory=dict)
     map_index: int = -1
+    fail_on: Severity = Severity.P1
 
     @property
     def instance(self) -> Hashable:
@@ -80,7 +89,7 @@ class ShadowDay:
 
 _OF_RUNS = (
     *("run_id", "gate", "dataset_date", "scheduler_run", "attempt_id", "started_at", "outcome"),
-    *("failed", query.PARTIAL),
+    *("failed", "fail_on", query.PARTIAL),
 )
 
 _MAP_INDEX = "regexp_match(\"scheduler_run\", '\\[([0-9]{1,9})\\]$')[1]"
@@ -101,6 +110,7 @@ class PastRun:
     attempt_id: str
     started_at: datetime
     rows: tuple[schema.Row, ...]
+    fail_on: Severity = Severity.P1
 
 
 def past_runs(
@@ -146,6 +156,7 @@ def past_runs(
             row["attempt_id"],
             row["started_at"],
             tuple(verdict_row for _, verdict_row in sorted(rows[row["run_id"]].items())),
+            Severity(row["fail_on"]),
         )
         for (on, gate, index), row in sorted(counting.items())
     )
@@ -292,7 +303,7 @@ def _day(run: PastRun, labels: Mapping[AssertionKey, bool]) -> PastDay:
         for row in run.rows
     }
     now = as_utc(run.started_at)
-    return PastDay(run.date, measured, now, verdicts, labels, run.map_index)
+    return PastDay(run.date, measured, now, verdicts, labels, run.map_index, run.fail_on)
 
 
 def shadow_days(results: StoredResults | str, wanted: RunsWanted) -> tuple[ShadowDay, ...]:

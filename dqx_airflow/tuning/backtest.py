@@ -31,6 +31,7 @@ from dqx_airflow.plan.resolve import QUIET, resolve
 from dqx_airflow.plan.selection import left_of
 from dqx_airflow.results.past_days import PastDay
 from dqx_airflow.tuning import past_judge
+from dqx_airflow.tuning.effects import Effect, effect_of
 from dqx_airflow.tuning.tunables import TunableNumber, tunables_of, with_values, written_number
 from dqx_airflow.values import MetricValue, SourceFile, Status
 from dqx_airflow.values.exact import NUMBERS, Number, nearest_float
@@ -354,6 +355,21 @@ class Backtest:
                 for index, status in zip(group.days, statuses, strict=True):
                     rows[row][index] = status
         return past_judge.JudgedDays(new_values, tuple(map(tuple, rows)))
+
+    def effects(self, row: int, judged: past_judge.JudgedDays) -> tuple[Effect | None, ...]:
+        """The effect of an assertion on its gate, for each day; None if its verdict is unknown.
+
+        Values of tunables, by which days were judged, change no severity.
+        """
+        effects: list[Effect | None] = [None] * len(self.days)
+        statuses = judged.statuses[row]
+        for group in self._groups:
+            planned = group.plan.assertions[row]
+            for index in group.days:
+                status = statuses[index]
+                if status is not None:
+                    effects[index] = effect_of(status, planned, self.days[index].fail_on)
+        return tuple(effects)
 
     def limits(self, row: int) -> list[tuple[str, list[float | None]]]:
         """How the value is compared with each limit, and the limit on each day."""

@@ -10,6 +10,7 @@ from datetime import date
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.tuning.backtest import Backtest
+from dqx_airflow.tuning.effects import Effect, is_changed
 from dqx_airflow.tuning.past_judge import JudgedDays
 from dqx_airflow.tuning.tunables import units_of
 from dqx_airflow.values import MetricValue, Severity, Status
@@ -19,8 +20,9 @@ from dqx_airflow.values import MetricValue, Severity, Status
 class ComparedDay:
     """One assertion on one day: the current verdict, the proposed verdict, and the label.
 
-    A status is None if it is unknown, and `unknown` is the reason. `value` is the compared value.
-    `map_index` is the index of an instance of a mapped gate, -1 for other gates.
+    A status is None if it is unknown, and `unknown` is the reason. The effects are those of the
+    statuses on the gate. `value` is the compared value. `map_index` is the index of an instance of
+    a mapped gate, -1 for other gates.
     """
 
     date: date
@@ -30,11 +32,20 @@ class ComparedDay:
     value: MetricValue = None
     unknown: str | None = None
     map_index: int = -1
+    effect_before: Effect | None = None
+    effect_after: Effect | None = None
 
     @property
-    def changes_side(self) -> bool:
-        """True if only one of the two verdicts is an alarm."""
-        return (self.before is Status.FAILED) != (self.after is Status.FAILED)
+    def is_changed(self) -> bool:
+        """True if the gate would have ended in another way by this assertion, and was or would be
+        warned, blocked or broken by it."""
+        return is_changed(self.effect_before, self.effect_after)
+
+    @property
+    def turn(self) -> str:
+        """Both effects in words: `blocked -> warned`."""
+        effects = self.effect_before, self.effect_after
+        return " -> ".join("unknown" if effect is None else effect.value for effect in effects)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +106,8 @@ class BacktestComparison:
 
     @property
     def changed(self) -> tuple[tuple[ComparedAssertion, ComparedDay], ...]:
-        """The days that change sides, each with its assertion."""
-        return tuple((assertion, day) for assertion, day in self._all() if day.changes_side)
+        """The days whose effect changes, each with its assertion."""
+        return tuple((assertion, day) for assertion, day in self._all() if day.is_changed)
 
     def _all(self) -> Iterator[tuple[ComparedAssertion, ComparedDay]]:
         return ((assertion, day) for assertion in self.assertions for day in assertion.days)
@@ -154,6 +165,13 @@ class _Side:
             return [None] * len(self.backtest.days)
         return self.judged.statuses[self.row]
 
+    @property
+    def effects(self) -> Sequence[Effect | None]:
+        """The effect of each day's status on the gate."""
+        if self.row is None:
+            return [Effect.ABSENT] * len(self.backtest.days)
+        return self.backtest.effects(self.row, self.judged)
+
 
 def _compared(before: _Side, after: _Side) -> ComparedAssertion:
     """The assertion with the facts of the proposed suite, or of the current one if that alone has
@@ -164,9 +182,11 @@ def _compared(before: _Side, after: _Side) -> ComparedAssertion:
     assertion = backtest.assertions[source.row]
     values = backtest.compared(source.row)
     labels = backtest.labels[source.row]
-    sides = zip(backtest.days, before.statuses, after.statuses, strict=True)
+    sides = zip(
+        backtest.days, before.statuses, after.statuses, before.effects, after.effects, strict=True
+    )
     days = []
-    for index, (day, was, becomes) in enumerate(sides):
+    for index, (day, was, becomes, effect_before, effect_after) in enumerate(sides):
         is_unknown = was is None and becomes is None
         days.append(
             ComparedDay(
@@ -177,6 +197,8 @@ def _compared(before: _Side, after: _Side) -> ComparedAssertion:
                 value=values[index],
                 unknown=backtest.why_unknown(source.row, index) if is_unknown else None,
                 map_index=day.map_index,
+                effect_before=effect_before,
+                effect_after=effect_after,
             )
         )
     return ComparedAssertion(assertion.check, assertion.name, assertion.severity, tuple(days))

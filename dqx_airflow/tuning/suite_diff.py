@@ -1,5 +1,5 @@
 """The assertions that differ between two versions of a suite, and the past days on which their
-verdicts would differ, judged from stored values."""
+effects on the gate would differ, judged from stored values."""
 
 from __future__ import annotations
 
@@ -15,22 +15,18 @@ from dqx_airflow.plan.model import DEFAULT_COST, Plan, PlannedAssertion
 from dqx_airflow.plan.resolve import DEFAULT_AVAILABILITY_THRESHOLD, QUIET, resolve
 from dqx_airflow.results.past_days import AssertionKey, PastDay
 from dqx_airflow.tuning.backtest import Backtest
+from dqx_airflow.tuning.effects import Effect, is_changed
 from dqx_airflow.tuning.past_judge import refs_of
-from dqx_airflow.values import Severity, SourceFile, Span, Status, day_of_instance
+from dqx_airflow.values import Severity, SourceFile, Span, day_of_instance
 from dqx_airflow.values.exact import exact_text
-
-ABSENT = "absent"
-"""The verdict on an assertion that the suite does not have."""
-
-_QUIET = frozenset({ABSENT, Status.PASSED.value, Status.SKIPPED.value})
 
 
 @dataclass(frozen=True, slots=True)
 class ChangedAssertion:
     """An assertion before and after, in words: None if it is new, or removed.
 
-    `turned` are the past days by their verdicts before and after (`passed -> failed`), where at
-    least one of the two is an alarm. `unknown` counts the days that stored values do not decide, by
+    `turned` are the past days by their effects before and after (`blocked -> warned`), where at
+    least one of the two is noticed. `unknown` counts the days that stored values do not decide, by
     the reason; `known` is the number of the others. `span` is in the new version.
     """
 
@@ -136,13 +132,13 @@ def _in_words(planned: PlannedAssertion, plan: Plan, *, shows_term: bool = False
 def _judged(change: ChangedAssertion, old: Backtest, new: Backtest) -> ChangedAssertion:
     turned: dict[str, list[str]] = {}
     unknown = Counter[str]()
-    sides = (_verdicts(side, (change.check, change.name)) for side in (old, new))
+    sides = (_effects(side, (change.check, change.name)) for side in (old, new))
     for day, (was, why_was), (becomes, why) in zip(new.days, *sides, strict=True):
         if was is None or becomes is None:
             unknown[why or why_was] += 1
-        elif was != becomes and not {was, becomes} <= _QUIET:
+        elif is_changed(was, becomes):
             shown = day_of_instance(day.date, day.map_index)
-            turned.setdefault(f"{was} -> {becomes}", []).append(shown)
+            turned.setdefault(f"{was.value} -> {becomes.value}", []).append(shown)
     return replace(
         change,
         turned={turn: tuple(dates) for turn, dates in sorted(turned.items())},
@@ -151,14 +147,14 @@ def _judged(change: ChangedAssertion, old: Backtest, new: Backtest) -> ChangedAs
     )
 
 
-def _verdicts(side: Backtest, key: AssertionKey) -> Iterator[tuple[str | None, str]]:
-    """Yields the verdict on each day, None and the reason if it is unknown."""
+def _effects(side: Backtest, key: AssertionKey) -> Iterator[tuple[Effect | None, str]]:
+    """Yields the effect of each day's verdict; None and the reason if it is unknown."""
     rows = {assertion.key: row for row, assertion in enumerate(side.assertions)}
     row = rows.get(key)
-    for index in range(len(side.days)):
-        if row is None:
-            yield ABSENT, ""
-        elif (status := side.judge().statuses[row][index]) is not None:
-            yield status.value, ""
-        else:
-            yield None, side.why_unknown(row, index) or "its values are not stored"
+    if row is None:
+        for _ in side.days:
+            yield Effect.ABSENT, ""
+        return
+    for index, effect in enumerate(side.effects(row, side.judge())):
+        reason = "" if effect else side.why_unknown(row, index) or "its values are not stored"
+        yield effect, reason

@@ -110,11 +110,22 @@ def test_a_table_shows_which_days_change(here: Path) -> None:
         "0",
         "0",
         "1",
+        "blocked",
+        "->",
+        "passed:",
         "2024-12-03,",
         "2024-12-06",
     ]
     assert "LEAST: 10 -> 8" in output
     assert "labelled false: 1 -> 0" in output
+
+
+def test_a_suite_that_only_warns_changes_the_days_that_were_blocked(here: Path) -> None:
+    Path("proposed.dql").write_text(SUITE.replace('min_rows"', 'min_rows" severity P3'))
+    (line,) = [
+        line for line in dql("--proposal", "proposed.dql").splitlines() if line.startswith(ROWS)
+    ]
+    assert "blocked -> warned: 2024-12-03, 2024-12-04, 2024-12-06" in line
 
 
 def test_a_proposed_suite_and_a_proposal_are_tried(here: Path) -> None:

@@ -1,4 +1,4 @@
-"""`dql diff` and `dql contract diff --backtest`: changed assertions, and the past days turned."""
+"""`dql diff` and `dql contract diff --backtest`: changed assertions, and past days with them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import dqx_airflow
 from dqx_airflow.cli.main import app
 from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.read import read_contract
-from dqx_airflow.values import SourceFile
+from dqx_airflow.values import Severity, SourceFile
 from tests.http_stub import Asked, Reply, http_stub
 from tests.markdown_cases import cases
 from tests.processes import output_of
@@ -75,20 +75,47 @@ def changes(*arguments: str) -> list[dict[str, Any]]:
 
 NEW = 'profile "Holiday"'
 TURNS = {
-    "a looser limit": ("LEAST = 10", "LEAST = 7", {ROWS: {"failed -> passed": ["03", "06"]}}),
-    "a tighter limit": ("LEAST = 10", "LEAST = 20", {ROWS: {"passed -> failed": ["05"]}}),
+    "a looser limit": ("LEAST = 10", "LEAST = 7", {ROWS: {"blocked -> passed": ["03", "06"]}}),
+    "a tighter limit": ("LEAST = 10", "LEAST = 20", {ROWS: {"passed -> blocked": ["05"]}}),
     "a constant of two": ("< MAX_NULLS", "< MAX_NULLS / 50", {NULLS: {}}),
-    "a profile": ("by 2.0x", "by 1.0x", {ROWS: {"passed -> failed": ["05"]}}),
-    "a severity": ("severity P2", "severity P1", {"orders.volume.stable": {}}),
+    "a profile": ("by 2.0x", "by 1.0x", {ROWS: {"passed -> blocked": ["05"]}}),
+    "a severity": (
+        "severity P2",
+        "severity P1",
+        {"orders.volume.stable": {"warned -> blocked": ["03", "04", "05"]}},
+    ),
+    "a severity that only warns": (
+        'name "orders.volume.min_rows"',
+        'name "orders.volume.min_rows" severity P3',
+        {ROWS: {"blocked -> warned": ["03", "04", "06"]}},
+    ),
+    "an experiment": (
+        "        @cost(false_positive=5, false_negative=200)",
+        "        @experimental @cost(false_positive=5, false_negative=200)",
+        {ROWS: {"blocked -> warned": ["03", "04", "06"]}},
+    ),
+    "a downgrade by a profile": (
+        'scale tag "volume" by 2.0x',
+        'scale tag "volume" by 2.0x downgrade tag "volume" to P3',
+        {ROWS: {"blocked -> warned": ["06"]}},
+    ),
+    "a check that a profile disables": (
+        'scale tag "volume" by 2.0x',
+        'disable check "Volume"',
+        {
+            ROWS: {"blocked -> skipped": ["06"]},
+            "orders.volume.stable": {"warned -> skipped": ["05"]},
+        },
+    ),
     "a removed assertion": (
         'assert num_rows() >= LEAST\n            name "orders.volume.min_rows"\n',
         'assert num_rows() >= 1\n            name "other"\n',
-        {"other": {}, ROWS: {"failed -> absent": ["03", "04", "06"]}},
+        {"other": {}, ROWS: {"blocked -> absent": ["03", "04", "06"]}},
     ),
     "a new assertion": (
         NEW,
         f'check "New" on orders {{ assert num_rows() >= 20 name "new" }} {NEW}',
-        {"new": {"absent -> failed": ["03", "04", "05", "06"]}},
+        {"new": {"absent -> blocked": ["03", "04", "05", "06"]}},
     ),
     "a comment": ("suite ", "# only a comment\nsuite ", {}),
 }
@@ -106,6 +133,66 @@ def test_each_changed_assertion_names_the_days_that_turn(here: Path, case: str) 
         for change in changes("--backtest", *PERIOD)
     }
     assert found == expected
+
+
+def test_a_severity_in_a_macro_of_a_library_is_of_the_assertion_that_uses_it(here: Path) -> None:
+    library = 'export macro enough(n) { assert num_rows() >= {n} name "rows" severity P1 }'
+    suite = 'import "../lib.dql" suite "Orders" { check "Volume" on orders { use enough(10) } }'
+    commit({"lib.dql": library, "suites/orders.dql": suite, "dqx.toml": ""})
+    Path("lib.dql").write_text(library.replace("P1", "P2"))
+    (change,) = changes("--backtest", *PERIOD)
+    assert change["turned"] == {
+        "blocked -> warned": ["2024-12-03", "2024-12-04", "2024-12-05", "2024-12-06"]
+    }
+
+
+def test_a_gate_that_p2_blocks_is_not_opened_by_p2(here: Path, tmp_path: Path) -> None:
+    strict = str(tmp_path / "strict")
+    store_days(strict, orders(COUNTS), range(6), fail_on=Severity.P2)
+    weaker = SUITE.replace('min_rows"', 'min_rows" severity P2')
+    Path("suites/orders.dql").write_text(weaker)
+    (change,) = changes("--backtest", *PERIOD, "--results-root", strict)
+    assert change["turned"] == {}
+    assert change["known"] == 6
+
+
+MOVED = {
+    "a new suite in a file of its own": (SUITE, "suites/volume.dql"),
+    "a renamed suite in the same file": ("", "suites/orders.dql"),
+}
+
+
+@pytest.mark.parametrize("case", MOVED)
+def test_values_of_any_gate_judge_a_suite_that_none_runs_yet(here: Path, case: str) -> None:
+    kept, file = MOVED[case]
+    Path("suites/orders.dql").write_text(kept)
+    Path(file).write_text(
+        'suite "Order volume" { check "Volume" on orders { assert num_rows() >= 20 name "v" } }'
+    )
+    commit({})
+    Path(file).write_text(Path(file).read_text().replace("20", "5"))
+    output = dql("diff", "--backtest", *PERIOD)
+    assert "with values that other suites measured: orders_gate" in output
+    (change,) = changes("--backtest", *PERIOD)
+    assert change["turned"] == {"blocked -> passed": ["2024-12-03", "2024-12-05"]}
+
+
+def test_values_of_another_table_of_that_name_judge_nothing(here: Path, tmp_path: Path) -> None:
+    root = str(tmp_path / "both")
+    new = 'suite "New" { check "Volume" on orders { assert num_rows() >= 20 name "v" } }'
+    for gate, reading in (("a", "in silver"), ("b", "in gold")):
+        store_days(root, orders(COUNTS), range(6), gate=gate, reading=reading)
+    Path("suites/new.dql").write_text(new)
+    output = dql("diff", "--backtest", *PERIOD, "--results-root", root)
+    assert "no past day was judged" in output
+    assert "dataset 'orders' is read differently by the gates a, b: add --gate" in output
+    for output_format in ("github", "sarif"):
+        machine = dql(
+            "diff", "--backtest", *PERIOD, "--results-root", root, "--output", output_format
+        )
+        assert "new assertion 'v': no past day was judged" in machine
+    (change,) = changes("--backtest", *PERIOD, "--results-root", root, "--gate", "a")
+    assert sum(map(len, change["turned"].values())) == 4
 
 
 def test_the_page_of_the_code_has_the_finding_of_its_example(here: Path) -> None:
@@ -194,7 +281,7 @@ def test_a_comment_has_a_row_for_each_change_and_annotations_have_the_days(here:
     Path("suites/orders.dql").write_text(SUITE.replace("LEAST = 10", "LEAST = 7"))
     comment = dql("diff", "--backtest", *PERIOD, "--output", "markdown")
     assert "| changed | orders.volume.min\\_rows | num\\_rows() \\>= LEAST (10)" in comment
-    assert "failed -\\> passed on 2 days: 2024-12-03, 2024-12-06 |" in comment
+    assert "blocked -\\> passed on 2 days: 2024-12-03, 2024-12-06 |" in comment
     (annotation,) = dql("diff", "--backtest", *PERIOD, "--output", "github").splitlines()
     assert annotation.startswith("::warning file=suites/orders.dql,line=11,")
     sarif = json.loads(dql("diff", "--backtest", *PERIOD, "--output", "sarif"))
@@ -241,7 +328,7 @@ def test_a_tighter_contract_names_the_days_and_the_consumers_that_it_reaches(
     )
     output = dql("contract", "diff", *places)
     assert "a major bump is required" in output
-    assert "passed -> failed on 1 day: 2024-12-05" in output
+    assert "passed -> blocked on 1 day: 2024-12-05" in output
     assert [line.strip() for line in output.splitlines() if line.startswith("  consumer")] == [
         "consumer bi pins 2: reads 2.3.0",
         "consumer crm pins no version: is reached by 3.0.0",
@@ -254,7 +341,36 @@ def test_a_tighter_contract_names_the_days_and_the_consumers_that_it_reaches(
     Path("orders.odcs.yaml").write_text(tighter)
     arguments = ("--git", "HEAD", "orders.odcs.yaml", *places[2:], "--format", "json")
     (suite,) = json.loads(dql("contract", "diff", *arguments, code=1))["suites"]
-    assert suite["changes"][0]["turned"] == {"passed -> failed": ["2024-12-05"]}
+    assert suite["changes"][0]["turned"] == {"passed -> blocked": ["2024-12-05"]}
+
+
+def test_a_contract_whose_rule_only_informs_no_longer_blocks(here: Path) -> None:
+    contract = read_contract(SourceFile("orders.odcs.yaml", CONTRACT)).contract
+    assert contract is not None
+    store_days("results", orders(COUNTS), range(6), suite=compile_contract(contract).text)
+    commit({"orders.odcs.yaml": CONTRACT})
+    weaker = CONTRACT.replace("EqualTo: 5", "EqualTo: 5, severity: info")
+    Path("orders.odcs.yaml").write_text(weaker)
+    places = ("--git", "HEAD", "orders.odcs.yaml", "--results-root", "results", *PERIOD)
+    output = dql("contract", "diff", *places, "--backtest", code=1)
+    assert "blocked -> warned on 2 days: 2024-12-04, 2024-12-06" in output
+    assert "the severity of `enough` changes: none → P3" in output
+    assert "documentation only" not in output
+
+
+def test_a_renamed_contract_is_judged_by_the_values_of_the_old_one(here: Path) -> None:
+    contract = read_contract(SourceFile("orders.odcs.yaml", CONTRACT)).contract
+    assert contract is not None
+    store_days("results", orders(COUNTS), range(6), suite=compile_contract(contract).text)
+    commit({"orders.odcs.yaml": CONTRACT})
+    git("mv", "orders.odcs.yaml", "sales.odcs.yaml")
+    renamed = CONTRACT.replace("id: orders", "id: sales").replace("EqualTo: 5", "EqualTo: 8")
+    Path("sales.odcs.yaml").write_text(renamed)
+    places = ("--git", "HEAD", ".", "--results-root", "results", *PERIOD, "--format", "json")
+    found = json.loads(dql("contract", "diff", *places, "--backtest", code=1))["suites"]
+    turned = [change["turned"] for suite in found for change in suite["changes"]]
+    assert {"absent -> blocked": ["2024-12-04", "2024-12-05", "2024-12-06"]} in turned
+    assert {"blocked -> absent": ["2024-12-04", "2024-12-06"]} in turned
 
 
 TUNING = Path(dqx_airflow.__file__).parent / "docs/tuning.md"
@@ -291,7 +407,7 @@ def test_the_github_workflow_of_the_docs_runs(
     job = yaml.safe_load(PIPELINES[".github/workflows/backtest.yml"])["jobs"]["backtest"]
     output = run([step["run"] for step in job["steps"] if "run" in step])
     assert output.startswith("::warning file=suites/orders.dql,line=11,")
-    assert "failed -\\> passed on 1 day" in Path("comment.md").read_text()
+    assert "blocked -\\> passed on 1 day" in Path("comment.md").read_text()
     assert json.loads(Path("dql.sarif").read_text())["runs"][0]["results"]
 
 
@@ -316,7 +432,7 @@ def test_the_gitlab_job_of_the_docs_runs(
     monkeypatch.setenv("DQL_TOKEN", "a token of the project")
     run(yaml.safe_load(PIPELINES[".gitlab-ci.yml"])["backtest"]["script"])
     (body,) = notes
-    assert "failed -\\> passed on 1 day" in body
+    assert "blocked -\\> passed on 1 day" in body
 
 
 IN_WORDS = {

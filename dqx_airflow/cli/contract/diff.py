@@ -88,16 +88,22 @@ def diff(
 def _print_past(
     pairs: Iterable[ContractPair], wanted: PastWanted, registry: str | None, format: DiffFormat
 ) -> None:
-    """Prints which past days turn with the new versions, and which consumers these reach."""
+    """Prints on which past days gates would end in another way with the new versions, and which
+    consumers these reach. Of a new or deleted contract, all assertions are new or removed."""
     diffs = []
-    for old, new in [(old, new) for old, new in pairs if old and new]:
-        before, after = (compile_contract(contract).checked.suite for contract in (old, new))
-        found = suite_diff(Path(_in_file(new.span).file), before, after, wanted)
+    for old, new in pairs:
+        some = new or old
+        assert some is not None
+        before, after = (
+            None if contract is None else compile_contract(contract).checked.suite
+            for contract in (old, new)
+        )
+        found = suite_diff(Path(_in_file(some.span).file), before, after, wanted)
         if found.changes:
             # The compiled suite is in no file.
             changes = tuple(replace(change, span=None) for change in found.changes)
-            notes = (*found.notes, *_reached(old, new, registry))
-            diffs.append(replace(found, changes=changes, notes=notes))
+            reached = _reached(old, new, registry) if old and new else ()
+            diffs.append(replace(found, changes=changes, notes=(*found.notes, *reached)))
     typer.echo(f"\n{written(diffs, format, 'the old version')}", nl=False)
 
 
