@@ -29,7 +29,6 @@ from dqx_airflow.results.tables import ResultsRoot
 from dqx_airflow.values import GateReport, Outcome
 from tests.results.samples import RUN_KEY, sample_report
 
-HERE = Path(__file__).parent
 WRITER = """
 import sys, time
 from tests.results.samples import sample_report

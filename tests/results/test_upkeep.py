@@ -38,7 +38,7 @@ from dqx_airflow.results.store import OF_GATES, ResultsStore, arrow_table
 from dqx_airflow.results.tables import locate
 from dqx_airflow.values import GateReport, Outcome, SourceFile
 from tests.results.samples import RUN_KEY, START, sample_report
-from tests.results.test_store import HERE, WRITER
+from tests.results.test_store import WRITER
 
 NOW = datetime(2024, 3, 2, tzinfo=timezone.utc)
 
@@ -385,7 +385,7 @@ class TestConcurrentUpkeep:
         moment = str(time.time() + 1.5)
         writers = [
             subprocess.Popen(
-                [sys.executable, "-c", WRITER, str(HERE.parent), root, moment, *map(str, of_one)],
+                [sys.executable, "-c", WRITER, root, moment, *map(str, of_one)],
                 stderr=subprocess.PIPE,
                 text=True,
             )
