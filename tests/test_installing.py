@@ -12,6 +12,11 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 from dqx_airflow.cli.doctor_checks.finding import in_order, wanted_range
 from dqx_airflow.cli.doctor_checks.services import services
 from dqx_airflow.cli.doctor_checks.spark import PysparkInstall, judge_pyspark
@@ -24,6 +29,8 @@ from dqx_airflow.engine.session.spark_versions import (
 )
 from dqx_airflow.errors import SparkError
 from tests.processes import output_of
+
+PROVIDERS = ("apache-spark", "openlineage")
 
 ROOT = Path(__file__).parents[1]
 PAGES = (ROOT / "README.md", *sorted((ROOT / "dqx_airflow" / "docs").rglob("*.md")))
@@ -109,6 +116,26 @@ def test_every_remedy_is_a_command_of_pip() -> None:
             assert wanted.name, remedy
     assert len(_of_pages()) > 5
     assert len(_of_literals()) > 10
+
+
+def _packages_of(extra: str) -> set[str]:
+    """The packages that an extra requires, and those of the extras of ours that it names."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    wanted: set[str] = set()
+    for requirement in map(Requirement, extras[extra]):
+        if requirement.name == "dqx-airflow":
+            wanted = wanted.union(*map(_packages_of, requirement.extras))
+        else:
+            wanted.add(requirement.name)
+    return wanted
+
+
+@pytest.mark.parametrize("extra", ["amazon", "databricks", "google", "kubernetes", "livy", "local"])
+def test_the_extra_of_a_worker_brings_all_that_a_dag_file_imports(extra: str) -> None:
+    operators = {"apache-airflow", *(f"apache-airflow-providers-{name}" for name in PROVIDERS)}
+    assert operators <= _packages_of(extra)
 
 
 def test_a_mixture_is_told_with_every_owner_of_the_folder() -> None:

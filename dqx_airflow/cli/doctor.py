@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
@@ -20,8 +20,12 @@ if TYPE_CHECKING:
     from dqx_airflow.cli.doctor_checks.finding import Check, Finding
 
 
+Installation: TypeAlias = Literal["worker", "driver", "local", "sail", "connect"]
+
+
 def doctor(
     connection: str | None = None,
+    installation: Annotated[Installation, typer.Option("--for")] = "local",
     results_root: Annotated[
         str | None, typer.Option("--results-root", "-R", metavar="ROOT")
     ] = None,
@@ -32,10 +36,14 @@ def doctor(
 ) -> None:
     """Check Python, Spark, Java, Airflow, the results store and lineage.
 
-    Prints the findings and how to fix them. Exit code 1 if there is a problem.
+    Prints the findings and how to fix them. Exit code 1 if there is a problem with this kind of
+    installation.
 
     :param connection: The Airflow connection that gates use for Spark; default: spark_default. With
         --prove an address, as for dql run.
+    :param installation: The kind of installation: an Airflow worker whose gates run on a cluster, a
+        service or a server; the driver of a cluster; Airflow with a local Spark; Sail; or a client
+        of a Spark Connect server.
     :param results_root: The root of the results store; default: the one of the gates, in the
         Airflow configuration; with --prove the one of all commands.
     :param prove: Run the conformance cases on the Spark of --connection, show what differs, and
@@ -54,7 +62,8 @@ def doctor(
     from dqx_airflow.cli.doctor_checks.finding import FindingLevel, examine
 
     if submit is None:
-        checks = all_checks(connection or "spark_default", results_root, os.environ)
+        name = connection or "spark_default"
+        checks = checks_of(installation, name, results_root, os.environ)
     else:
         from dqx_airflow.cli.doctor_checks.services import service_checks
 
@@ -84,19 +93,49 @@ def _prove(
     return bool(prove_engine(connection, root, folder, as_json=format == "json"))
 
 
-def all_checks(
-    connection: str, results_root: str | None, env: Mapping[str, str]
+def checks_of(
+    installation: Installation, connection: str, results_root: str | None, env: Mapping[str, str]
 ) -> dict[str, Check]:
-    """The checks in the order of their display: prerequisites come first."""
+    """The checks of a kind of installation in the order of their display: prerequisites first."""
+    from dqx_airflow.cli.doctor_checks import airflow, finding, packages, spark
 
-    from dqx_airflow.cli.doctor_checks import airflow, finding, spark
+    checks: dict[str, Check] = {"Python": finding.python_version, "packages": packages.importable}
+    match installation:
+        case "local":
+            checks["pyspark"] = partial(spark.pyspark_coherent, env=env)
+            checks["spark-submit"] = partial(spark.spark_submit, env=env)
+            checks["Java"] = partial(spark.java, env)
+            checks |= _airflow_checks(connection, env)
+        case "worker":
+            checks["pyspark"] = partial(spark.pyspark_coherent, env=env, needs_jars=False)
+            if spark.find_submit(env) is not None:
+                checks["spark-submit"] = partial(spark.spark_submit, env=env)
+                checks["Java"] = partial(spark.java, env)
+            checks |= _airflow_checks(connection, env)
+        case "driver":
+            checks["pyspark"] = partial(spark.pyspark_coherent, env=env)
+            checks["Java"] = partial(spark.java, env)
+        case "sail":
+            checks["Sail"] = partial(finding.installed, "pysail")
+            checks["pyspark"] = partial(spark.pyspark_coherent, env=env, needs_jars=False)
+        case "connect":
+            checks["pyspark"] = partial(spark.pyspark_coherent, env=env, needs_jars=False)
+    if installation not in ("local", "worker"):
+        results_root = known_root(results_root)
+    if results_root is not None or installation in ("local", "worker"):
+        checks["results store"] = partial(airflow.results_store, results_root, env)
+    if installation in ("local", "worker"):
+        checks["webhooks"] = partial(airflow.webhooks, env)
+    checks["lineage"] = airflow.lineage
+    return checks
+
+
+def _airflow_checks(connection: str, env: Mapping[str, str]) -> dict[str, Check]:
+    """The checks of an Airflow that runs gates."""
+    from dqx_airflow.cli.doctor_checks import airflow, finding
 
     provider = "apache-airflow-providers"
     return {
-        "Python": finding.python_version,
-        "pyspark": partial(spark.pyspark_coherent, env=env),
-        "spark-submit": partial(spark.spark_submit, env=env),
-        "Java": partial(spark.java, env),
         "Airflow": partial(finding.installed, "apache-airflow"),
         "Spark provider": partial(finding.installed, f"{provider}-apache-spark"),
         # Gates and their own events work without it; the events of the Airflow task are missing.
@@ -106,9 +145,6 @@ def all_checks(
         "Airflow database": partial(airflow.database, env),
         f"connection {connection}": partial(airflow.connection, connection, env),
         "entry points": partial(airflow.entry_points, env),
-        "results store": partial(airflow.results_store, results_root, env),
-        "webhooks": partial(airflow.webhooks, env),
-        "lineage": airflow.lineage,
     }
 
 

@@ -14,12 +14,13 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
 import dqx_airflow
-from dqx_airflow.cli.doctor import as_json, print_findings
-from dqx_airflow.cli.doctor_checks import airflow, finding, services, spark
+from dqx_airflow.cli.doctor import Installation, as_json, checks_of, print_findings
+from dqx_airflow.cli.doctor_checks import airflow, finding, packages, services, spark
 from dqx_airflow.cli.doctor_checks.finding import (
     Answer,
     Finding,
@@ -527,6 +528,71 @@ def test_the_results_root_is_read_from_the_configuration_of_airflow(tmp_path: Pa
 
 
 # The command
+
+
+# The kinds of installations
+
+
+def test_the_compiled_packages_load_here() -> None:
+    found, message, _ = packages.importable()
+    assert found is FindingLevel.OK
+    assert "pyarrow" in message
+
+
+@pytest.mark.parametrize("name", ["numpy", "pyarrow", "deltalake"])
+def test_a_package_that_does_not_load_is_a_problem_with_its_reason(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reason = f"{name} requires another release"
+    (tmp_path / f"{name}.py").write_text(f"raise ImportError({reason!r})")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    found, message, remedy = packages.importable()
+    assert found is FindingLevel.PROBLEM
+    assert message.startswith(f"{name} ")
+    assert message.endswith(f"ImportError: {reason}")
+    assert remedy == f"pip install --force-reinstall {name}"
+
+
+def test_packages_that_load_one_by_one_may_fail_together(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "deltalake.py").write_text(
+        "import sys\nif 'numpy' in sys.modules: raise ImportError('not with numpy')"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    found, message, _ = packages.importable()
+    assert found is FindingLevel.PROBLEM
+    assert message.endswith("load one by one, but not in one process")
+
+
+def test_each_installation_is_examined_for_what_it_needs(tmp_path: Path) -> None:
+    env = {"PATH": str(tmp_path), "DQX_RESULTS_ROOT": str(tmp_path)}
+    names = {
+        kind: {*checks_of(kind, "spark_default", None, env)} for kind in get_args(Installation)
+    }
+    common = {"Python", "packages", "pyspark", "lineage"}
+    assert all(common <= of_kind for of_kind in names.values())
+    assert {kind for kind, of_kind in names.items() if "Airflow" in of_kind} == {"local", "worker"}
+    # A worker has one where it submits, as this environment does.
+    with_java = {kind for kind, of_kind in names.items() if "Java" in of_kind}
+    assert with_java - {"worker"} == {"local", "driver"}
+    assert {kind for kind, of_kind in names.items() if "Sail" in of_kind} == {"sail"}
+
+
+def test_a_client_of_a_server_is_enough_where_no_spark_starts(tmp_path: Path) -> None:
+    client = spark.PysparkInstall(client="4.2.0", source="4.2.0")
+    assert level(spark.judge_pyspark(client, None)) is FindingLevel.PROBLEM
+    assert level(spark.judge_pyspark(client, None, needs_jars=False)) is FindingLevel.OK
+    mixed = replace(client, databricks="16.1.7")
+    assert level(spark.judge_pyspark(mixed, None, needs_jars=False)) is FindingLevel.PROBLEM
+
+
+def test_a_worker_with_spark_submit_needs_java_too(tmp_path: Path) -> None:
+    submit = tmp_path / "spark-submit"
+    submit.write_text("")
+    submit.chmod(0o755)
+    checks = checks_of("worker", "spark_default", None, {"PATH": str(tmp_path)})
+    assert {"spark-submit", "Java"} <= {*checks}
 
 
 def test_importing_the_command_imports_nothing_heavy() -> None:

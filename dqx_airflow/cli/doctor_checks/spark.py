@@ -72,13 +72,21 @@ def jars_versions(spark_home: Path) -> tuple[str, ...]:
 
 
 def pyspark_coherent(
-    path: Sequence[str] | None = None, env: Mapping[str, str] = os.environ
+    path: Sequence[str] | None = None,
+    env: Mapping[str, str] = os.environ,
+    *,
+    needs_jars: bool = True,
 ) -> Answer:
-    """Do pyspark, pyspark-client, the files that they share, and the jars agree?"""
-    return judge_pyspark(read_pyspark(path), find_distribution(env))
+    """Do pyspark, pyspark-client, the files that they share, and the jars agree?
+
+    :param needs_jars: Spark starts here; otherwise a client of a server is enough.
+    """
+    return judge_pyspark(read_pyspark(path), find_distribution(env), needs_jars=needs_jars)
 
 
-def judge_pyspark(install: PysparkInstall, distribution: Path | None) -> Answer:
+def judge_pyspark(
+    install: PysparkInstall, distribution: Path | None, *, needs_jars: bool = True
+) -> Answer:
     """The verdict on the installation. `distribution` is a Spark outside the Python environment."""
     elsewhere = f"jobs run with the Spark in {distribution}" if distribution else ""
     if install.is_hollow:
@@ -111,6 +119,8 @@ def judge_pyspark(install: PysparkInstall, distribution: Path | None) -> Answer:
     if install.pyspark is None:
         if distribution:
             return ok(f"only pyspark-client {install.client}; {elsewhere}")
+        if not needs_jars:
+            return ok(f"pyspark-client {install.client}")
         return problem(
             f"only pyspark-client {install.client}, which cannot run spark-submit",
             f"set SPARK_HOME to a Spark distribution, or {_equal_pins(install)}",
