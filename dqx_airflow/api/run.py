@@ -19,7 +19,7 @@ from dqx_airflow.api.database import Database, SparkDatabase, StoredDatabase
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.renderers import drawn_error
 from dqx_airflow.diagnostics.templates import filled
-from dqx_airflow.diagnostics.verdicts import draw_report, format_value, headline
+from dqx_airflow.diagnostics.verdicts import draw_report, headline, scaled_text
 from dqx_airflow.dql.check import Checked
 from dqx_airflow.errors import RequestError, UpstreamFailure
 from dqx_airflow.plan.evaluate import decide, evaluate
@@ -44,7 +44,7 @@ def html_of(report: GateReport) -> str:
         verdicts=sorted(report.verdicts, key=lambda verdict: verdict.status is Status.PASSED),
         headline=headline(report),
         drawn=draw_report(report),
-        value_text=format_value,
+        value_text=scaled_text,
     )
 
 

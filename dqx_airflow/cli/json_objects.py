@@ -37,7 +37,8 @@ def alert_object(alert: Alert) -> JsonObject:
         check=verdict.check,
         assertion=verdict.name,
         severity=verdict.severity,
-        value=verdict.scaled_value,
+        value=verdict.value,
+        scaled_value=verdict.scaled_value,
         expected=verdict.expected,
         status=verdict.status,
         reason=verdict.reason,
@@ -80,6 +81,7 @@ def _compared_day_object(day: ComparedDay) -> JsonObject:
         proposed="unknown" if day.after is None else day.after,
         label=day.label,
         value=day.value,
+        scaled_value=day.scaled_value,
         unknown=day.unknown,
     )
 

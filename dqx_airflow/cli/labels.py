@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from dqx_airflow.results.alerts import Alert, NewLabel
     from dqx_airflow.results.past_days import Label
     from dqx_airflow.results.query import RunsWanted, StoredResults
+    from dqx_airflow.values import MetricValue, Verdict
 
 
 def alerts(
@@ -90,11 +91,18 @@ def _shown_fields(alert: Alert) -> dict[str, str]:
     """The fields of an alert for people; empty if there are none."""
     fields = {name: str(value or "") for name, value in alert_object(alert).items()}
     instance = str(alert.map_index) if alert.map_index >= 0 else ""
-    return {**fields, "value": compared_value(alert), "map_index": instance, "instance": instance}
+    verdict = alert.verdict
+    numbers = {
+        "value": _value_text(verdict, verdict.value),
+        "scaled_value": _value_text(verdict, verdict.scaled_value),
+        "compared": _compared_text(verdict),
+    }
+    return {**fields, **numbers, "map_index": instance, "instance": instance}
 
 
 def _alerts_csv(listed: tuple[Alert, ...]) -> str:
-    head = ["date", "map_index", "check", "assertion", "value", "expected", "label", "reason"]
+    numbers = ("value", "scaled_value", "expected")
+    head = ["date", "map_index", "check", "assertion", *numbers, "label", "reason"]
     if all(alert.map_index < 0 for alert in listed):
         head.remove("map_index")
     rows = []
@@ -115,20 +123,26 @@ def _alerts_table(listed: tuple[Alert, ...]) -> tuple[list[str], list[list[str]]
     rows = []
     for fields in map(_shown_fields, listed):
         by = f" ({fields['labelled_by']})" if fields["label"] else ""
-        cells = {**fields, "label": fields["label"] + by}
+        cells = {**fields, "label": fields["label"] + by, "value": fields["compared"]}
         rows.append([cells[name] for name in head])
     return head, rows
 
 
-def compared_value(alert: Alert) -> str:
-    """The compared value, as a percentage if its limit is one."""
-    from dqx_airflow.diagnostics.verdicts import format_value, scaled_text
+def _compared_text(verdict: Verdict) -> str:
+    """The compared value, with its factor if a profile scaled it: `900 (500 x 1.8)`."""
+    scaled = _value_text(verdict, verdict.scaled_value)
+    if verdict.multiplier == 1.0 or verdict.scaled_value is None:
+        return scaled
+    return f"{scaled} ({_value_text(verdict, verdict.value)} x {verdict.multiplier:g})"
 
-    verdict = alert.verdict
-    value = verdict.scaled_value
+
+def _value_text(verdict: Verdict, value: MetricValue) -> str:
+    """A value as text, as a percentage if its limit is one."""
+    from dqx_airflow.diagnostics.verdicts import format_in_unit, format_value
+
     if "%" in verdict.expected and value is not None and not isinstance(value, str):
         return f"{format_value(round(float(value) * 100, 4))}%"
-    return scaled_text(verdict)
+    return format_in_unit(value, verdict)
 
 
 _COLUMNS = ("date", "assertion", "label")

@@ -278,9 +278,11 @@ def _verdict_line(verdict: Mapping[str, Any]) -> str:
     if verdict.get("status") == "skipped":
         return cut(f"not evaluated: {_text(verdict.get('reason'))}", _LONGEST_NAME)
     expression, expected = _text(verdict.get("expression")), _text(verdict.get("expected"))
-    value = cut(format_like_limit(verdict.get("value"), expression, expected), _LONGEST_VALUE)
+    value = cut(
+        format_like_limit(verdict.get("scaled_value"), expression, expected), _LONGEST_VALUE
+    )
     if verdict.get("multiplier", 1) != 1:
-        own = format_like_limit(verdict.get("raw_value"), expression, expected)
+        own = format_like_limit(verdict.get("value"), expression, expected)
         raw = cut(own, _LONGEST_VALUE)
         value += f" ({raw} x {verdict['multiplier']:g})"
     waived = verdict.get("waived_by")

@@ -81,9 +81,9 @@ def summary(report: GateReport) -> dict[str, Any]:
                 **_texts(verdict, TEXTS_OF_A_VERDICT),
                 "status": verdict.status.value,
                 "severity": verdict.severity.value,
-                "value": _cut_value(verdict.scaled_value),
-                "raw_value": _cut_value(verdict.value) if verdict.multiplier != 1 else None,
+                "value": _cut_value(verdict.value),
                 "multiplier": verdict.multiplier,
+                "scaled_value": _cut_value(verdict.scaled_value),
                 "rows_left_out": verdict.rows_left_out,
             }
             for verdict in shown[:MOST_VERDICTS]

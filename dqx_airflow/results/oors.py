@@ -42,7 +42,7 @@ def oors_message(report: GateReport) -> dict[str, Any]:
 
 def _result(report: GateReport, verdict: Verdict) -> dict[str, Any]:
     status = _STATUS[verdict.status]
-    value = verdict.scaled_value
+    value = verdict.value
     dataset = verdict.datasets[:1]
     filters = [one.condition for one in report.datasets if one.name in dataset and one.condition]
     place = ".".join((*dataset, *filter(None, [verdict.column])))

@@ -260,6 +260,7 @@ class Backtest:
         )
         """For each assertion and day whether there was a real issue; None without a label."""
         self._numbers: list[list[MetricValue]] = [[None] * len(self.days) for _ in self.assertions]
+        self._raw: list[list[MetricValue]] = [[None] * len(self.days) for _ in self.assertions]
         self._base = self._judged_in_full()
 
     def _judge_of_past(self, plan: model.Plan) -> past_judge.PastJudge:
@@ -390,6 +391,11 @@ class Backtest:
         if it is unknown, or has no value."""
         return tuple(self._numbers[row])
 
+    def measured(self, row: int) -> tuple[MetricValue, ...]:
+        """The value on each day before profiles scale it; None if it is unknown, or does not
+        exist."""
+        return tuple(self._raw[row])
+
     def why_unknown(self, row: int, index: int) -> str | None:
         """The reason why a verdict is unknown; None if it is known."""
         day = self.days[index]
@@ -452,6 +458,7 @@ class Backtest:
                     verdict = self._past_judge.verdict(row, judged, group.plan, self.days[index])
                     if verdict is not None:
                         rows[row][index] = verdict.status
+                        self._raw[row][index] = verdict.value
                         self._numbers[row][index] = verdict.scaled_value
                 if is_usual:
                     self._judge_usual(row, number, rows[row])

@@ -21,8 +21,8 @@ class ComparedDay:
     """One assertion on one day: the current verdict, the proposed verdict, and the label.
 
     A status is None if it is unknown, and `unknown` is the reason. The effects are those of the
-    statuses on the gate. `value` is the compared value. `map_index` is the index of an instance of
-    a mapped gate, -1 for other gates.
+    statuses on the gate. `value` is the measured value, and `scaled_value` the compared one.
+    `map_index` is the index of an instance of a mapped gate, -1 for other gates.
     """
 
     date: date
@@ -30,6 +30,7 @@ class ComparedDay:
     after: Status | None
     label: bool | None = None
     value: MetricValue = None
+    scaled_value: MetricValue = None
     unknown: str | None = None
     map_index: int = -1
     effect_before: Effect | None = None
@@ -180,7 +181,8 @@ def _compared(before: _Side, after: _Side) -> ComparedAssertion:
     assert source.row is not None
     backtest = source.backtest
     assertion = backtest.assertions[source.row]
-    values = backtest.compared(source.row)
+    measured = backtest.measured(source.row)
+    scaled = backtest.compared(source.row)
     labels = backtest.labels[source.row]
     sides = zip(
         backtest.days, before.statuses, after.statuses, before.effects, after.effects, strict=True
@@ -194,7 +196,8 @@ def _compared(before: _Side, after: _Side) -> ComparedAssertion:
                 before=was,
                 after=becomes,
                 label=labels[index],
-                value=values[index],
+                value=measured[index],
+                scaled_value=scaled[index],
                 unknown=backtest.why_unknown(source.row, index) if is_unknown else None,
                 map_index=day.map_index,
                 effect_before=effect_before,

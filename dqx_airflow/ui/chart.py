@@ -22,12 +22,15 @@ _Point: TypeAlias = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class PastValue:
-    """A past value. `when` is its date as text, and `on` its date, by which it is positioned.
-    `limits` are the numbers that it was compared with, `event` is the text of another event at that
-    time, which gets a mark, and `href` the page of the run."""
+    """A past value: `scaled_value` is the compared number, and `value` the measured one.
+
+    `when` is its date as text, and `on` its date, by which it is positioned. `limits` are the
+    numbers that it was compared with, `event` is the text of another event at that time, which gets
+    a mark, and `href` the page of the run.
+    """
 
     when: str
-    value: MetricValue
+    scaled_value: MetricValue
     limits: tuple[float, ...]
     status: Status
     multiplier: float = 1.0
@@ -35,6 +38,7 @@ class PastValue:
     event: str = ""
     on: date | None = None
     href: str = ""
+    value: MetricValue = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +96,7 @@ def past_of(on: date, verdict: Verdict, href: str = "") -> PastValue:
         verdict.profiles,
         on=on,
         href=href,
+        value=verdict.value,
     )
 
 
@@ -126,12 +131,12 @@ def chart_of(
     :param read: the format of the values.
     :param is_age: whether they are durations in seconds.
     """
-    values = [_finite_or_none(past.value) for past in history]
+    values = [_finite_or_none(past.scaled_value) for past in history]
     numbers = [value for value in values if value is not None]
     if len(numbers) < 2:
         return None
     drawn = [*numbers, *(limit for past in history for limit in past.limits)]
-    is_count = all(isinstance(past.value, int | None) for past in history)
+    is_count = all(isinstance(past.scaled_value, int | None) for past in history)
     levels = levels_of(float(min(drawn)), float(max(drawn)), is_count=is_count, is_age=is_age)
     plane = _Plane(width, height, tuple(_places(history)), levels[0], levels[-1])
     points = [
@@ -281,12 +286,12 @@ def _label(name: str, history: Sequence[PastValue], numbers: Sequence[float], re
     return (
         f"{name}: {len(history)} runs from {history[0].when} to {history[-1].when}, "
         f"from {read(min(numbers))} to {read(max(numbers))}, "
-        f"most recently {read(history[-1].value)}; {failed} failed"
+        f"most recently {read(history[-1].scaled_value)}; {failed} failed"
     )
 
 
 def _description(past: PastValue, read: Reading) -> str:
-    parts = [f"{past.when}: {read(past.value)}", past.status.value]
+    parts = [f"{past.when}: {read(past.scaled_value)}", past.status.value]
     if past.limits:
         parts.append(f"limit {' and '.join(map(read, past.limits))}")
     if past.multiplier != 1.0:

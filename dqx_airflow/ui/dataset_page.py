@@ -235,7 +235,9 @@ def _counted_rows(day: DatasetDay) -> PastValue:
     when = day.date.isoformat()
     event = f"promoted, version {done.version}" if done else ""
     rows = day.snapshot.rows
-    return PastValue(when, rows, (), Status.PASSED, event=event, on=day.date, href=day.href)
+    return PastValue(
+        when, rows, (), Status.PASSED, event=event, on=day.date, href=day.href, value=rows
+    )
 
 
 def _names(location: str, report: GateReport) -> tuple[str, ...]:

@@ -85,7 +85,8 @@ def test_other_values_are_tried_on_the_past(here: Path) -> None:
                      "false_alarms": 0, "missed": 2},
     }  # fmt: skip
     (rows,) = [one for one in found["assertions"] if one["assertion"] == ROWS]
-    assert (rows["days"][4]["value"], rows["days"][4]["label"]) == (12, True)
+    assert (rows["days"][4]["value"], rows["days"][4]["scaled_value"]) == (6, 12)
+    assert rows["days"][4]["label"] is True
     assert rows["days"][6]["unknown"] == "no results of this day"
 
 
