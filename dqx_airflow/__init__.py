@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from dqx_airflow.api import Contract as Contract
     from dqx_airflow.api import ContractRegistry as ContractRegistry
     from dqx_airflow.api import ContractValidator as ContractValidator
-    from dqx_airflow.api import ContractViolation as ContractViolation
+    from dqx_airflow.api import ContractViolationError as ContractViolationError
     from dqx_airflow.api import DatedResults as DatedResults
-    from dqx_airflow.api import DatesFailed as DatesFailed
+    from dqx_airflow.api import DatesFailedError as DatesFailedError
     from dqx_airflow.api import Interpreter as Interpreter
     from dqx_airflow.api import MemoryDatabase as MemoryDatabase
     from dqx_airflow.api import MetricProvider as MetricProvider
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from dqx_airflow.api import SparkDatabase as SparkDatabase
     from dqx_airflow.api import StoredDatabase as StoredDatabase
     from dqx_airflow.api import Suite as Suite
-    from dqx_airflow.api import SuiteFailed as SuiteFailed
+    from dqx_airflow.api import SuiteFailedError as SuiteFailedError
     from dqx_airflow.api import Table as Table
     from dqx_airflow.api import TunableChoice as TunableChoice
     from dqx_airflow.api import TunableFloat as TunableFloat
@@ -71,10 +71,10 @@ _NAMES, __getattr__ = lazy_names(
     {
         "values": "DatasetRef GateReport GateRequest Outcome Severity Status Verdict",
         "operators": "ContractGateOperator DqlGateOperator",
-        "api": "Context Contract ContractRegistry ContractValidator ContractViolation DatedResults "
-        "DatesFailed Interpreter MemoryDatabase MetricProvider Results SparkDatabase "
-        "StoredDatabase Suite SuiteFailed Table TunableChoice TunableFloat TunableInt "
-        "TunablePercent VerificationSuite assert_contract check read_validated",
+        "api": "Context Contract ContractRegistry ContractValidator ContractViolationError "
+        "DatedResults DatesFailedError Interpreter MemoryDatabase MetricProvider Results "
+        "SparkDatabase StoredDatabase Suite SuiteFailedError Table TunableChoice TunableFloat "
+        "TunableInt TunablePercent VerificationSuite assert_contract check read_validated",
     },
 )
 

@@ -361,7 +361,15 @@ HARMLESS = {
 """The effect of an empty text there."""
 
 VALUES = {"Contract", "Result", "Results", "DatedResults", "Verdict", "GateReport", "GateRequest"}
-VALUES |= {"DatasetRef", "Table", "ContractViolation", "Tunable", "Database", "Check", "Profile"}
+VALUES |= {
+    "DatasetRef",
+    "Table",
+    "ContractViolationError",
+    "Tunable",
+    "Database",
+    "Check",
+    "Profile",
+}
 """Values that are made by the package, or of which others are made that are checked then."""
 INNER = {
     "watched",

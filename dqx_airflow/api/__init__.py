@@ -1,10 +1,15 @@
 """The Python API: DQL run from Python, and suites written in Python."""
 
-from dqx_airflow.api.contract import Contract, ContractValidator, ContractViolation, assert_contract
+from dqx_airflow.api.contract import (
+    Contract,
+    ContractValidator,
+    ContractViolationError,
+    assert_contract,
+)
 from dqx_airflow.api.contract_registry import ContractRegistry
 from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase, StoredDatabase
 from dqx_airflow.api.expressions import MetricExpression, MetricProvider
-from dqx_airflow.api.run import DatedResults, DatesFailed, Result, Results, SuiteFailed
+from dqx_airflow.api.run import DatedResults, DatesFailedError, Result, Results, SuiteFailedError
 from dqx_airflow.api.suite import Interpreter, Suite
 from dqx_airflow.api.validated import read_validated
 from dqx_airflow.api.verification import Context, VerificationSuite, check
@@ -22,10 +27,10 @@ __all__ = [
     "Contract",
     "ContractRegistry",
     "ContractValidator",
-    "ContractViolation",
+    "ContractViolationError",
     "Database",
     "DatedResults",
-    "DatesFailed",
+    "DatesFailedError",
     "Interpreter",
     "MemoryDatabase",
     "MetricExpression",
@@ -35,7 +40,7 @@ __all__ = [
     "SparkDatabase",
     "StoredDatabase",
     "Suite",
-    "SuiteFailed",
+    "SuiteFailedError",
     "Table",
     "Tunable",
     "TunableChoice",

@@ -58,7 +58,7 @@ _NO_VARIABLES: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass
-class ContractViolation(DqxError):  # noqa: N818 (the word of the practice)
+class ContractViolationError(DqxError):
     """Data violates a contract. `verdicts` has the failed assertions."""
 
     verdicts: tuple[Verdict, ...] = ()
@@ -316,7 +316,7 @@ def assert_contract(
     :param version: the version that the reader relies on: `2`, `2.3` or `2.3.0`.
     :param model: the model, for a contract with several.
     :param strict: columns that the contract does not name are violations.
-    :raises ContractViolation: columns are missing or of another type.
+    :raises ContractViolationError: columns are missing or of another type.
     :raises SourceError: the contract cannot be read.
     :raises RequestError: it has another version than the reader relies on, is past its end, or
         promises no columns; or the frame is none of Spark.
@@ -341,7 +341,7 @@ def assert_contract(
     if broken:
         reasons = listed([f"{item.name}: {item.reason}" for item in broken], "; ", most=_MOST_SHOWN)
         written = f"{contract.id} {contract.version or ''}".rstrip()
-        raise ContractViolation(
+        raise ContractViolationError(
             f"the data does not satisfy {written}: {reasons}",
             "see the changelog of its producer, or `dql contract diff`",
             tuple(broken),

@@ -112,7 +112,7 @@ class Result(Verdict):
         return Decimal(exact_text(value)) if is_decimal(value) else nearest_float(value)
 
 
-class SuiteFailed(AssertionError):  # noqa: N818 (it reads as what happened, in a test)
+class SuiteFailedError(AssertionError):
     """A suite did not pass. `results` has its results; the message is the report of a gate."""
 
     def __init__(self, results: Results) -> None:
@@ -176,11 +176,11 @@ class Results:
             suite.run(db, day).raise_for_failures()
 
         :param allow_warnings: accepts `warned`: failures below `fail_on`, or missing history.
-        :raises SuiteFailed: the outcome is another one; the message is the report.
+        :raises SuiteFailedError: the outcome is another one; the message is the report.
         """
         passes = _LENIENT if allow_warnings else {Outcome.PASSED}
         if self.outcome not in passes:
-            raise SuiteFailed(self)
+            raise SuiteFailedError(self)
         return self
 
     def to_pandas(self) -> Any:
@@ -194,7 +194,7 @@ class Results:
         return pandas.DataFrame(results_rows(self.report), columns=names)
 
 
-class DatesFailed(AssertionError):  # noqa: N818 (as `SuiteFailed`)
+class DatesFailedError(AssertionError):
     """A suite did not pass on all dates.
 
     `results` has all dates; the message has the report of each date that did not pass.
@@ -243,11 +243,11 @@ class DatedResults(Mapping[date, Results]):
         """Returns these results, unless a gate would stop the task on one of the dates.
 
         :param allow_warnings: accepts `warned`: failures below `fail_on`, or missing history.
-        :raises DatesFailed: a date has another outcome.
+        :raises DatesFailedError: a date has another outcome.
         """
         passes = _LENIENT if allow_warnings else {Outcome.PASSED}
         if self.outcome not in passes:
-            raise DatesFailed(self)
+            raise DatesFailedError(self)
         return self
 
     def to_pandas(self) -> Any:

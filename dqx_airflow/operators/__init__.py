@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from dqx_airflow.operators.contract_gate import ContractGateOperator as ContractGateOperator
     from dqx_airflow.operators.contract_gate import contract_deadline as contract_deadline
     from dqx_airflow.operators.dql_gate import DqlGateOperator as DqlGateOperator
-    from dqx_airflow.operators.exceptions import GateBlocked as GateBlocked
-    from dqx_airflow.operators.exceptions import GateBroken as GateBroken
+    from dqx_airflow.operators.exceptions import GateBlockedError as GateBlockedError
+    from dqx_airflow.operators.exceptions import GateBrokenError as GateBrokenError
     from dqx_airflow.operators.exceptions import GateInfrastructureError as GateInfrastructureError
-    from dqx_airflow.operators.exceptions import GateMisconfigured as GateMisconfigured
+    from dqx_airflow.operators.exceptions import GateMisconfiguredError as GateMisconfiguredError
     from dqx_airflow.operators.exceptions import GateTimeoutError as GateTimeoutError
     from dqx_airflow.operators.notices import GateNotice as GateNotice
     from dqx_airflow.operators.notices import gate_notice as gate_notice
@@ -29,8 +29,8 @@ _NAMES, __getattr__ = lazy_names(
     {
         "contract_gate": "ContractGateOperator contract_deadline",
         "dql_gate": "DqlGateOperator",
-        "exceptions": "GateBlocked GateBroken GateInfrastructureError GateMisconfigured "
-        "GateTimeoutError",
+        "exceptions": "GateBlockedError GateBrokenError GateInfrastructureError "
+        "GateMisconfiguredError GateTimeoutError",
         "notices": "GateNotice gate_notice notify_on_change notify_with",
     },
 )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from dqx_airflow.diagnostics.renderers import printable
 from dqx_airflow.diagnostics.verdicts import format_row
 from dqx_airflow.errors import RequestError
-from dqx_airflow.operators.exceptions import GateBlocked, GateInfrastructureError
+from dqx_airflow.operators.exceptions import GateBlockedError, GateInfrastructureError
 from dqx_airflow.operators.notices import Callback, gate_notice, run_callbacks
 from dqx_airflow.values import GateReport, Outcome
 
@@ -138,7 +138,7 @@ def record(results: StoredResults, reports: Sequence[GateReport], answer: Answer
     """Stores an answer: the acceptance of exactly what was judged, or that it stays blocked.
 
     :raises StoreError: the store cannot be written.
-    :raises GateBlocked: no one can accept the data.
+    :raises GateBlockedError: no one can accept the data.
     """
     from dqx_airflow.results.decisions import acceptance_of
     from dqx_airflow.results.incidents import COMMENT, IncidentNote, write_notes
@@ -149,7 +149,7 @@ def record(results: StoredResults, reports: Sequence[GateReport], answer: Answer
             try:
                 notes.append(acceptance_of(report, answer.author, answer.reason))
             except RequestError as error:
-                raise GateBlocked(error.in_one_line) from None
+                raise GateBlockedError(error.in_one_line) from None
             continue
         key = report.run_key
         text = f"kept blocked{f': {answer.reason}' if answer.reason else ''}"

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dqx_airflow.operators.exceptions import GateMisconfigured, as_misconfigured
+from dqx_airflow.operators.exceptions import GateMisconfiguredError, as_misconfigured
 from dqx_airflow.operators.gate import GateOperator
 from dqx_airflow.operators.gate_arguments import Templated, declared_arguments, one_of
 from dqx_airflow.operators.templates import given_fields, has_open, is_open
@@ -99,7 +99,8 @@ class ContractGateOperator(GateOperator):
     def read_source(self, context: Any, on: date) -> SourceFile:
         """The file of the contract; its warnings go into the log of the task.
 
-        :raises GateMisconfigured: it cannot be read, has errors, or is not of the expected version.
+        :raises GateMisconfiguredError: it cannot be read, has errors, or is not of the expected
+            version.
         """
         from dqx_airflow.operators.gate_source import dag_folder, find_source, log_diagnostics
 
@@ -107,7 +108,7 @@ class ContractGateOperator(GateOperator):
         enforcement = self._enforced(source, on)
         log_diagnostics(enforcement.diagnostics, enforcement.sources, self.log, kind="contract")
         if enforcement.refused:
-            raise GateMisconfigured("; ".join(enforcement.refused))
+            raise GateMisconfiguredError("; ".join(enforcement.refused))
         for warning in enforcement.warnings:
             self.log.warning("%s", warning)
         self._found = source
@@ -140,7 +141,7 @@ class ContractGateOperator(GateOperator):
     def _known_variables(self) -> dict[str, str]:
         """The values of `variables`, without those that are open until the run.
 
-        :raises GateMisconfigured: one is invalid, or may be a secret.
+        :raises GateMisconfiguredError: one is invalid, or may be a secret.
         """
         from dqx_airflow.contracts.variables import given_variables
 
@@ -197,7 +198,7 @@ class ContractGateOperator(GateOperator):
             return [], ()
         try:
             file = find_source(self.contract, folder, kind="contract", signs=_SIGNS)
-        except GateMisconfigured as error:
+        except GateMisconfiguredError as error:
             return [str(error)], ()
         enforcement = self._enforced(file, None)
         mistakes = errors_in(
@@ -240,7 +241,7 @@ class ContractGateOperator(GateOperator):
         self._enforcement = enforcement
         try:
             settings = self.dataset_settings(lambda value: value)
-        except GateMisconfigured as error:
+        except GateMisconfiguredError as error:
             return [str(error)]
         return location_mistakes(
             self, [examine_dataset(name, given).ref for name, given in settings.items()]
@@ -255,7 +256,7 @@ class ContractGateOperator(GateOperator):
         """The datasets as given; for other models those from the servers of the contract.
 
         :param render: renders the templates in a setting.
-        :raises GateMisconfigured: a model has no dataset, or an invalid one.
+        :raises GateMisconfiguredError: a model has no dataset, or an invalid one.
         """
         from dqx_airflow.contracts.enforcement.contract_datasets import dataset_settings
         from dqx_airflow.operators.gate_request import rendered
@@ -265,7 +266,7 @@ class ContractGateOperator(GateOperator):
         assert contract is not None
         if self.data is not None:
             if len(contract.models) != 1 or contract.models[0].name in given:
-                raise GateMisconfigured(
+                raise GateMisconfiguredError(
                     "data is for a contract of one model, which has no entry in datasets: "
                     f"write datasets for {', '.join(model.name for model in contract.models)}"
                 )
@@ -277,8 +278,8 @@ class ContractGateOperator(GateOperator):
         """The request with the compiled suite and the contract; over a range of dates with a suite
         and a contract for each date, since clauses may depend on it.
 
-        :raises GateMisconfigured: the suite does not fit the datasets, nothing is selected, or the
-            contract is not in force on one of the dates.
+        :raises GateMisconfiguredError: the suite does not fit the datasets, nothing is selected, or
+            the contract is not in force on one of the dates.
         """
         unchecked: dict[str, None] = {}
         compiled = self._compiled(request, self._enforcement, unchecked)
@@ -287,7 +288,7 @@ class ContractGateOperator(GateOperator):
             on = part.run_key.date
             enforcement = self._enforced(self._found, on)
             if enforcement.refused:
-                raise GateMisconfigured(f"on {on}: {'; '.join(enforcement.refused)}")
+                raise GateMisconfiguredError(f"on {on}: {'; '.join(enforcement.refused)}")
             own = self._compiled(replace(request, run_key=part.run_key), enforcement, unchecked)
             is_same = (own.suite, own.contract) == (compiled.suite, compiled.contract)
             parts.append(
@@ -307,7 +308,7 @@ class ContractGateOperator(GateOperator):
         """The request for the contract as it is enforced on its date.
 
         :param unchecked: collects the clauses that are not checked.
-        :raises GateMisconfigured: the suite does not fit the datasets, or nothing is selected.
+        :raises GateMisconfiguredError: the suite does not fit the datasets, or nothing is selected.
         """
         from dqx_airflow.operators.gate_source import selected_suite
 
@@ -315,7 +316,7 @@ class ContractGateOperator(GateOperator):
             request.datasets, on=request.run_key.date, unsupported=self.unsupported
         )
         if enforced.objections:
-            raise GateMisconfigured("; ".join(enforced.objections))
+            raise GateMisconfiguredError("; ".join(enforced.objections))
         unchecked.update(dict.fromkeys(enforced.account))
         compiled = replace(request, suite=enforced.suite, contract=enforced.contract)
         if request.selection is not None:
@@ -335,7 +336,7 @@ def contract_deadline(
     :param contract: the path of a contract, relative to the file of this call, or absolute.
     :param callback: an `AsyncCallback` or a `SyncCallback` of Airflow.
     :param reference: when the time begins, a `DeadlineReference`; by default the logical date.
-    :raises GateMisconfigured: the contract cannot be read, has errors, or has no freshness.
+    :raises GateMisconfiguredError: the contract cannot be read, has errors, or has no freshness.
     """
     from datetime import timedelta
 
@@ -360,6 +361,6 @@ def contract_deadline(
     if not ages:
         mistakes = errors_in(known.diagnostics, known.sources, name)
         lacking = f"{name} has no freshness: the deadline is that in slaProperties or servicelevels"
-        raise GateMisconfigured("; ".join(mistakes) or lacking)
+        raise GateMisconfiguredError("; ".join(mistakes) or lacking)
     start = reference or DeadlineReference.DAGRUN_LOGICAL_DATE
     return DeadlineAlert(start, timedelta(seconds=min(ages)), callback)

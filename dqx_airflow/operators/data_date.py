@@ -10,7 +10,7 @@ from typing import Any
 
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.errors import RequestError
-from dqx_airflow.operators.exceptions import GateMisconfigured
+from dqx_airflow.operators.exceptions import GateMisconfiguredError
 from dqx_airflow.values import request as of_request
 
 _STARTS_WITH_DAY = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")
@@ -42,7 +42,7 @@ def data_date(given: object, template: object, context: Any, log: Any) -> DataDa
 
     :param given: the argument `date`, rendered; a value may render to nothing.
     :param template: the argument as written in the DAG.
-    :raises GateMisconfigured: it is not a date.
+    :raises GateMisconfiguredError: it is not a date.
     """
     is_given = template is not None or given is not None
     chosen = given_date(given, template) if is_given else date_of_run(context)
@@ -56,7 +56,7 @@ def given_date(value: object, template: object) -> DataDate:
 
     :param value: the value, rendered.
     :param template: the value as written in the DAG.
-    :raises GateMisconfigured: it is neither a date nor a range.
+    :raises GateMisconfiguredError: it is neither a date nor a range.
     """
     # A template may yield a timestamp, or, with native rendering, a date or a number like 20240517.
     text = "" if value is None else str(value).strip()
@@ -64,13 +64,13 @@ def given_date(value: object, template: object) -> DataDate:
         try:
             dates = of_request.dates_of_range(text, _day_in)
         except RequestError as error:
-            raise GateMisconfigured(f"date={value!r}: {error.in_one_line}") from None
+            raise GateMisconfiguredError(f"date={value!r}: {error.in_one_line}") from None
         return DataDate(dates[0], f"from date={text!r}", later=dates[1:])
     on = _day_in(text)
     if on is None:
         is_template = isinstance(template, str) and template != value
         rendered = f"; {template!r} renders to that" if is_template else ""
-        raise GateMisconfigured(
+        raise GateMisconfiguredError(
             f"date={value!r} is not a date: write YYYY-MM-DD, or leave date out to judge the "
             f"logical date of the run{rendered}"
         )

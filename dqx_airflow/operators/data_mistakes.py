@@ -17,7 +17,7 @@ from dqx_airflow.datasets.write_locations import check_locations, check_promotio
 from dqx_airflow.errors import RequestError
 from dqx_airflow.operators import gate_request
 from dqx_airflow.operators.data_date import given_date
-from dqx_airflow.operators.exceptions import GateMisconfigured, mistakes_of
+from dqx_airflow.operators.exceptions import GateMisconfiguredError, mistakes_of
 from dqx_airflow.operators.templates import has_open, is_open
 from dqx_airflow.values import Attempt, DatasetRef, RunKey, SourceFile
 
@@ -116,7 +116,7 @@ def _pairs(given: object, read: Callable[[], _Pairs], mistakes: list[str]) -> _P
         return ()
     try:
         return read()
-    except GateMisconfigured as error:
+    except GateMisconfiguredError as error:
         mistakes.append(str(error))
         return ()
 

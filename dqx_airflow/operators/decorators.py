@@ -16,7 +16,7 @@ from airflow.providers.common.compat.sdk import (
 
 from dqx_airflow.operators.contract_gate import ContractGateOperator
 from dqx_airflow.operators.dql_gate import DqlGateOperator
-from dqx_airflow.operators.exceptions import GateMisconfigured
+from dqx_airflow.operators.exceptions import GateMisconfiguredError
 from dqx_airflow.operators.gate import GateOperator
 from dqx_airflow.operators.templates import given_fields
 
@@ -39,7 +39,8 @@ class _DecoratedGate(DecoratedOperator, GateOperator):
     def execute(self, context: Any) -> str:
         """Calls the function, and runs the gate with what it returns.
 
-        :raises GateMisconfigured: the function returned something else than a source or datasets.
+        :raises GateMisconfiguredError: the function returned something else than a source or
+            datasets.
         """
         context_merge(context, self.op_kwargs)
         arguments = determine_kwargs(self.python_callable, self.op_args, context)
@@ -50,7 +51,7 @@ class _DecoratedGate(DecoratedOperator, GateOperator):
             setattr(self, self.source_field, returned)
         else:
             several = ", or a list of suites" if self.takes_several else ""
-            raise GateMisconfigured(
+            raise GateMisconfiguredError(
                 f"the function of task {self.task_id} returned {returned!r}: return the datasets, "
                 f"a mapping of names to paths or tables, or the {self.source_field}{several}"
             )

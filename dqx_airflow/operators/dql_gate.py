@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from dqx_airflow.operators.exceptions import GateMisconfigured
+from dqx_airflow.operators.exceptions import GateMisconfiguredError
 from dqx_airflow.operators.gate import GateOperator
 from dqx_airflow.operators.gate_arguments import Templated, declared_arguments
 from dqx_airflow.operators.templates import given_fields, is_open
@@ -74,7 +74,7 @@ class DqlGateOperator(GateOperator):
     def read_source(self, context: Any, on: date) -> SourceFile:
         """The file of the first suite, or the text that was given instead.
 
-        :raises GateMisconfigured: a suite cannot be read.
+        :raises GateMisconfiguredError: a suite cannot be read.
         """
         from dqx_airflow.operators.gate_source import dag_folder, find_source
 
@@ -89,8 +89,8 @@ class DqlGateOperator(GateOperator):
     def check_source(self, request: GateRequest) -> GateRequest:
         """The request with all files that the suites import; for several suites with their parts.
 
-        :raises GateMisconfigured: a suite has errors, by itself or with the datasets, or two suites
-            have the same name.
+        :raises GateMisconfiguredError: a suite has errors, by itself or with the datasets, or two
+            suites have the same name.
         """
         from dqx_airflow.operators.gate_source import log_diagnostics
         from dqx_airflow.plan.dataset_needs import check_datasets
@@ -106,7 +106,7 @@ class DqlGateOperator(GateOperator):
             log_diagnostics(diagnostics, result.sources, self.log, kind="suite")
             name = result.valid_suite.name.value
             if name in suites:
-                raise GateMisconfigured(_namesakes(name))
+                raise GateMisconfiguredError(_namesakes(name))
             if suite is None:
                 self.log.warning("suite '%s' is not run: none of its assertions is selected", name)
                 continue
@@ -138,7 +138,7 @@ class DqlGateOperator(GateOperator):
         """Each suite reduced to its selected assertions, with its part of the selection; None for
         a suite without any. If a suite has errors, nothing is selected.
 
-        :raises GateMisconfigured: nothing is selected, or something that does not exist.
+        :raises GateMisconfiguredError: nothing is selected, or something that does not exist.
         """
         from dqx_airflow.operators.gate_source import selected_suites
 
@@ -187,7 +187,7 @@ class DqlGateOperator(GateOperator):
                 continue
             try:
                 source = find_source(given, folder, kind="suite", signs=_SIGNS)
-            except GateMisconfigured as error:
+            except GateMisconfiguredError as error:
                 mistakes.append(str(error))
                 continue
             checked, own_files = _checked(source)

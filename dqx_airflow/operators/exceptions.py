@@ -9,11 +9,11 @@ from contextlib import contextmanager
 from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
 
-class GateBlocked(AirflowFailException):
+class GateBlockedError(AirflowFailException):
     """The data breaks a rule at or above `fail_on`. Not retried: the data would be the same."""
 
 
-class GateBroken(AirflowFailException):
+class GateBrokenError(AirflowFailException):
     """The gate could not judge the data, or not promote it.
 
     An assertion at or above `fail_on` could not be evaluated, nothing was checked, or the target of
@@ -21,7 +21,7 @@ class GateBroken(AirflowFailException):
     """
 
 
-class GateMisconfigured(AirflowFailException):
+class GateMisconfiguredError(AirflowFailException):
     """The gate cannot run as it is written: an error in the suite, an unknown connection."""
 
 
@@ -37,14 +37,14 @@ class GateTimeoutError(GateInfrastructureError):
 def as_misconfigured() -> Iterator[None]:
     """Turns a mistake in a request into one of the gate.
 
-    :raises GateMisconfigured: there is one.
+    :raises GateMisconfiguredError: there is one.
     """
     from dqx_airflow.errors import RequestError
 
     try:
         yield
     except RequestError as error:
-        raise GateMisconfigured(error.in_one_line) from None
+        raise GateMisconfiguredError(error.in_one_line) from None
 
 
 def mistakes_of(check: Callable[[], object]) -> list[str]:
@@ -52,6 +52,6 @@ def mistakes_of(check: Callable[[], object]) -> list[str]:
     try:
         with as_misconfigured():
             check()
-    except GateMisconfigured as error:
+    except GateMisconfiguredError as error:
         return [str(error)]
     return []

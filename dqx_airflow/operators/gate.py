@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from dqx_airflow.limits import DEFAULT_CLOCK_SKEW_HOURS, DEFAULT_SAMPLE_ROWS
 from dqx_airflow.operators.exceptions import (
-    GateBlocked,
-    GateBroken,
+    GateBlockedError,
+    GateBrokenError,
     GateInfrastructureError,
-    GateMisconfigured,
+    GateMisconfiguredError,
     as_misconfigured,
 )
 from dqx_airflow.operators.gate_arguments import DeclaredArguments, Templated, declared_arguments
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 _LONGEST_SOURCE = 300
 _ELSEWHERE = "accept the data on the tab of the gate, on its incident, or with dql accept"
-_FAILURES = (GateBlocked, GateBroken, GateMisconfigured, GateInfrastructureError)
+_FAILURES = (GateBlockedError, GateBrokenError, GateMisconfiguredError, GateInfrastructureError)
 
 
 # What the OpenLineage events of a gate's task contain, for Airflow's provider, which is optional.
@@ -92,7 +92,7 @@ def _without_frames(run: Callable[..., str]) -> Callable[..., str]:
         try:
             return run(gate, context, *given, **named)
         except _FAILURES as error:
-            if isinstance(error, GateMisconfigured | GateInfrastructureError):
+            if isinstance(error, GateMisconfiguredError | GateInfrastructureError):
                 from dqx_airflow.operators.gate_metrics import emit_metrics
                 from dqx_airflow.operators.summary import XCOM_KEY, failure_summary
 
@@ -338,7 +338,7 @@ class GateOperator(SparkJobOperator):
     def selection(self) -> Selection | None:
         """The selected assertions; None for all.
 
-        :raises GateMisconfigured: an argument is invalid.
+        :raises GateMisconfiguredError: an argument is invalid.
         """
         from dqx_airflow.values.request import selection_of
 
@@ -358,7 +358,7 @@ class GateOperator(SparkJobOperator):
     def check_source(self, request: GateRequest) -> GateRequest:
         """Logs the diagnostics of the source; returns the request with all imported files.
 
-        :raises GateMisconfigured: the source has errors.
+        :raises GateMisconfiguredError: the source has errors.
         """
 
     @abstractmethod
@@ -378,7 +378,7 @@ class GateOperator(SparkJobOperator):
     def prepare_template(self) -> None:
         """Checks the gate; Airflow calls this for each task of a DAG file that it has parsed.
 
-        :raises GateMisconfigured: there is a mistake that no template can correct.
+        :raises GateMisconfiguredError: there is a mistake that no template can correct.
         """
         from dqx_airflow.operators.parse_check import require_sound
 
@@ -388,7 +388,7 @@ class GateOperator(SparkJobOperator):
     def partial(cls, **kwargs: Any) -> Any:
         """Like `BaseOperator.partial`; also checks the mapped arguments.
 
-        :raises GateMisconfigured: there is a mistake that no template can correct.
+        :raises GateMisconfiguredError: there is a mistake that no template can correct.
         """
         from dqx_airflow.operators.parse_check import checked_partial, require_sound_partial
 
@@ -408,9 +408,9 @@ class GateOperator(SparkJobOperator):
     def execute(self, context: Any) -> str:
         """Returns the outcome, "passed" or "warned" (or "blocked", if that is a warning).
 
-        :raises GateBlocked: the data breaks a rule.
-        :raises GateBroken: a rule could not be evaluated.
-        :raises GateMisconfigured: the gate cannot run as it is written.
+        :raises GateBlockedError: the data breaks a rule.
+        :raises GateBrokenError: a rule could not be evaluated.
+        :raises GateMisconfiguredError: the gate cannot run as it is written.
         :raises GateInfrastructureError: there is no report; the task is retried as it says.
         """
         self._check_settings()
@@ -587,7 +587,8 @@ class GateOperator(SparkJobOperator):
     def _ask(self, reports: Sequence[GateReport], context: Any, *, is_again: bool = False) -> None:
         """Parks the task until a person answers; returns if no one could accept the data.
 
-        :raises GateBlocked: a person has answered, or Airflow shows, a question about other data.
+        :raises GateBlockedError: a person has answered, or Airflow shows, a question about other
+            data.
         """
         from dqx_airflow.diagnostics.verdicts import headline
         from dqx_airflow.operators.ask import ask
@@ -599,7 +600,7 @@ class GateOperator(SparkJobOperator):
         blocked = [report for report in reports if report.outcome is Outcome.BLOCKED]
         summary = headline(self.report) if self.report is not None else ""
         if any(report.answered for report in blocked):
-            raise GateBlocked(
+            raise GateBlockedError(
                 f"the answer is void, since data or rules have changed: {_ELSEWHERE}; {summary}"
             )
         objections = [why for why in map(why_not_acceptable, blocked) if why]
@@ -610,7 +611,7 @@ class GateOperator(SparkJobOperator):
             run_callbacks(self.on_warning, context)
         before = () if is_again else sender(reports, self._results_location)
         ask(reports, context, timeout=self._ask_timeout, default=self.ask_default, before=before)
-        raise GateBlocked(
+        raise GateBlockedError(
             "Airflow shows the question that an earlier try has asked, about other data: "
             f"{_ELSEWHERE}; {summary}"
         )
@@ -652,23 +653,23 @@ class GateOperator(SparkJobOperator):
             from dqx_airflow.operators.outcome import combined_report
 
             self.report = combined_report(reports, request.run_key.gate)
-            raise GateBlocked(f"kept blocked {answer}; {headline(self.report)}")
+            raise GateBlockedError(f"kept blocked {answer}; {headline(self.report)}")
         return self._judge(replace(request, answered=answer.at.isoformat()), context)
 
     def _check_settings(self) -> None:
         """Repeats the checks of the DAG parser: mapped gates are created here.
 
-        :raises GateMisconfigured: an argument is invalid.
+        :raises GateMisconfiguredError: an argument is invalid.
         """
         from dqx_airflow.operators.mistakes import lost_mistakes, setting_mistakes
 
         if mistakes := [*setting_mistakes(self), *lost_mistakes(self, self._templates)]:
-            raise GateMisconfigured("; ".join(mistakes))
+            raise GateMisconfiguredError("; ".join(mistakes))
 
     def build_request(self, context: Any) -> GateRequest:
         """The request of this task run, templates rendered and source inlined.
 
-        :raises GateMisconfigured: the gate cannot run as it is written.
+        :raises GateMisconfiguredError: the gate cannot run as it is written.
         """
         from dqx_airflow.operators.data_date import data_date
         from dqx_airflow.operators.gate_request import build_request, origin_of
@@ -691,12 +692,12 @@ class GateOperator(SparkJobOperator):
 
         :param render: renders what Airflow has not rendered, the values of a `DatasetRef`.
 
-        :raises GateMisconfigured: they are invalid.
+        :raises GateMisconfiguredError: they are invalid.
         """
         from dqx_airflow.operators.gate_request import rendered
 
         if not isinstance(self.datasets, Mapping):
-            raise GateMisconfigured(
+            raise GateMisconfiguredError(
                 f"datasets={self.datasets!r}: write a mapping of names to paths or tables"
             )
         return {name: rendered(given, render) for name, given in self.datasets.items()}

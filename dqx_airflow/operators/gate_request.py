@@ -27,7 +27,7 @@ from dqx_airflow.datasets.settings import DatasetSetting, settings_of
 from dqx_airflow.datasets.write_locations import check_locations, check_promotion, check_quarantine
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import RequestError
-from dqx_airflow.operators.exceptions import GateMisconfigured, as_misconfigured
+from dqx_airflow.operators.exceptions import GateMisconfiguredError, as_misconfigured
 from dqx_airflow.operators.results_location import ResultsLocation, require_results_location
 from dqx_airflow.operators.spark_connection import require_connection
 from dqx_airflow.values import request as of_request
@@ -55,7 +55,7 @@ def build_request(
 ) -> tuple[values.GateRequest, ResultsLocation, Mapping[str, DatabaseConnection]]:
     """The request, where its results go, and the databases of its datasets by connection ID.
 
-    :raises GateMisconfigured: the gate cannot run as it is written.
+    :raises GateMisconfiguredError: the gate cannot run as it is written.
     """
     location = require_results_location(gate.results_root, gate.results_conn_id)
     datasets, databases = with_databases(
@@ -84,7 +84,7 @@ def build_request(
     parts = (values.GatePart(replace(request.run_key, date=on)) for on in chosen.later)
     request = replace(request, more=tuple(parts))
     if chosen.objection and (dated := [ref.name for ref in request.datasets if ref.date_column]):
-        raise GateMisconfigured(
+        raise GateMisconfiguredError(
             f"the date of dataset '{dated[0]}' is ambiguous: {chosen.objection}"
         )
     try:
@@ -95,7 +95,7 @@ def build_request(
             request.selection, request.promote_to, promote_partial=request.promote_partial
         )
     except RequestError as error:
-        raise GateMisconfigured(str(error)) from None
+        raise GateMisconfiguredError(str(error)) from None
     if gate.certify_partitions:
         partition_keys(request, [request.run_key.date])
     return request, location, databases
@@ -126,13 +126,13 @@ def dataset_ref(name: str, given: DatasetSetting, *, trust_log: bool = True) -> 
     """The dataset `name`: a path, a table, or its settings.
 
     :param trust_log: false if no dataset of a gate trusts the log of its table.
-    :raises GateMisconfigured: it is invalid.
+    :raises GateMisconfiguredError: it is invalid.
     """
     try:
         ref = of_datasets.dataset_ref(name, given)
         return ref if trust_log else replace(ref, trust_log=False)
     except RequestError as error:
-        raise GateMisconfigured(str(error)) from None
+        raise GateMisconfiguredError(str(error)) from None
 
 
 def with_databases(
@@ -140,7 +140,8 @@ def with_databases(
 ) -> tuple[tuple[values.DatasetRef, ...], dict[str, DatabaseConnection]]:
     """The datasets, with the lineage names of database tables; and their connections, by ids.
 
-    :raises GateMisconfigured: the connection does not exist, or it is not to a supported database.
+    :raises GateMisconfiguredError: the connection does not exist, or it is not to a supported
+        database.
     :raises GateInfrastructureError: the source of connections does not respond; the task is
         retried.
     """
@@ -166,20 +167,20 @@ def promotions(
     """The path or table to which each dataset is promoted, if any.
 
     :param given: a mapping of datasets to paths or tables; for a single dataset, just its target.
-    :raises GateMisconfigured: it is invalid.
+    :raises GateMisconfiguredError: it is invalid.
     """
     _require_no_empty_place("promote_to", given)
     if not given:
         return ()
     if isinstance(given, str | os.PathLike):
         if len(datasets) != 1:
-            raise GateMisconfigured(
+            raise GateMisconfiguredError(
                 f"promote_to={os.fspath(given)!r}: ambiguous with the datasets "
                 f"{', '.join(datasets)}; write a mapping of datasets to paths or tables"
             )
         return ((datasets[0], os.fspath(given)),)
     if not isinstance(given, Mapping):
-        raise GateMisconfigured(
+        raise GateMisconfiguredError(
             f"promote_to={given!r}: write a path, a table, or a mapping of datasets to them"
         )
     return _places("promote_to", given, datasets)
@@ -188,19 +189,19 @@ def promotions(
 def slice_values(given: object) -> tuple[tuple[str, str], ...]:
     """The columns of a slice, each with its single value as a string.
 
-    :raises GateMisconfigured: it is invalid.
+    :raises GateMisconfiguredError: it is invalid.
     """
     if given is None:
         return ()
     if not isinstance(given, Mapping) or not given:
-        raise GateMisconfigured(
+        raise GateMisconfiguredError(
             f"promote_slice={given!r}: write a mapping of columns to their value, such as "
             '{"store": "zurich"}'
         )
     for column, value in given.items():
         is_plain = isinstance(value, str | int | float | date | Decimal)
         if not is_plain or str(value).strip() in ("", "None"):
-            raise GateMisconfigured(
+            raise GateMisconfiguredError(
                 f"promote_slice has {value!r} for column '{column}': write a string, a "
                 "number or a date"
             )
@@ -210,21 +211,21 @@ def slice_values(given: object) -> tuple[tuple[str, str], ...]:
 def max_bad_rows(given: object) -> str | None:
     """The limit of bad rows that stay behind while the others are promoted; None without it.
 
-    :raises GateMisconfigured: it is invalid.
+    :raises GateMisconfiguredError: it is invalid.
     """
     if given is None:
         return None
     example = "write {'max_bad_rows': '1%'}, or a number of rows"
     if not isinstance(given, Mapping) or not given:
-        raise GateMisconfigured(f"promote_valid={given!r}: {example}")
+        raise GateMisconfiguredError(f"promote_valid={given!r}: {example}")
     for key in given:
         if key != "max_bad_rows":
             hint = did_you_mean(str(key), ["max_bad_rows"]) or example
-            raise GateMisconfigured(f"promote_valid has the unknown key {key!r}: {hint}")
+            raise GateMisconfiguredError(f"promote_valid has the unknown key {key!r}: {hint}")
     try:
         return of_request.bad_rows_limit(given["max_bad_rows"])
     except RequestError as error:
-        raise GateMisconfigured(f"promote_valid: {error.problem}") from None
+        raise GateMisconfiguredError(f"promote_valid: {error.problem}") from None
 
 
 def quarantine_paths(
@@ -233,7 +234,7 @@ def quarantine_paths(
     """The path of the quarantine of each dataset that has one.
 
     :param given: a mapping of datasets to paths; or a folder, in which each dataset has its own.
-    :raises GateMisconfigured: it is invalid.
+    :raises GateMisconfiguredError: it is invalid.
     """
     _require_no_empty_place("quarantine", given)
     if not given:
@@ -241,13 +242,13 @@ def quarantine_paths(
     if isinstance(given, Mapping):
         return _places("quarantine", given, datasets)
     if not isinstance(given, str | os.PathLike):
-        raise GateMisconfigured(
+        raise GateMisconfiguredError(
             f"quarantine={given!r}: write a folder, or a mapping of datasets to paths"
         )
     folder = os.fspath(given).rstrip("/")
     unfit = [name for name in datasets if not _FOLDER_NAME.fullmatch(name)]
     if unfit:
-        raise GateMisconfigured(
+        raise GateMisconfiguredError(
             f"dataset '{unfit[0]}' is not a valid folder name: "
             "write quarantine as a mapping of datasets to paths"
         )
@@ -257,9 +258,9 @@ def quarantine_paths(
 def _places(
     argument: str, given: Mapping[str, Any], datasets: Sequence[str]
 ) -> tuple[tuple[str, str], ...]:
-    """:raises GateMisconfigured: the gate has no such dataset."""
+    """:raises GateMisconfiguredError: the gate has no such dataset."""
     if unknown := [str(name) for name in given if name not in datasets]:
-        raise GateMisconfigured(
+        raise GateMisconfiguredError(
             f"{argument} has unknown datasets {', '.join(unknown)}; available: "
             f"{', '.join(datasets)}"
         )
@@ -267,28 +268,30 @@ def _places(
 
 
 def _require_no_empty_place(argument: str, given: object) -> None:
-    """:raises GateMisconfigured: a template had no result: nothing would be written there."""
+    """:raises GateMisconfiguredError: a template had no result: nothing would be written there."""
     places = given.values() if isinstance(given, Mapping) else (given,)
     if any(isinstance(place, str) and not place.strip() for place in places):
-        raise GateMisconfigured(f"{argument}={given!r}: the location is empty; write one, or None")
+        raise GateMisconfiguredError(
+            f"{argument}={given!r}: the location is empty; write one, or None"
+        )
 
 
 def partition_keys(request: values.GateRequest, dates: Iterable[date]) -> list[str]:
     """The keys of the partitions of an asset that a gate certifies: a date, and after it the value
     of each column of `promote_slice`, in the order of their names.
 
-    :raises GateMisconfigured: Airflow could not store a key, or split it again.
+    :raises GateMisconfiguredError: Airflow could not store a key, or split it again.
     """
     segments = [value for _, value in request.promote_slice]
     for value in segments:
         if _BETWEEN_SEGMENTS in value:
-            raise GateMisconfigured(
+            raise GateMisconfiguredError(
                 f"certify_partitions: the value {value!r} of promote_slice cannot be a segment of "
                 f"a partition key: remove {_BETWEEN_SEGMENTS!r}, or certify_partitions"
             )
     keys = [_BETWEEN_SEGMENTS.join((on.isoformat(), *segments)) for on in dict.fromkeys(dates)]
     if any(len(key) > _LONGEST_PARTITION_KEY for key in keys):
-        raise GateMisconfigured(
+        raise GateMisconfiguredError(
             f"certify_partitions: the partition key {keys[0]!r} has more than "
             f"{_LONGEST_PARTITION_KEY} characters: remove certify_partitions"
         )

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level, errors_of, nearest
 from dqx_airflow.diagnostics.renderers import draw, first_findings
 from dqx_airflow.errors import RequestError
-from dqx_airflow.operators.exceptions import GateMisconfigured, as_misconfigured
+from dqx_airflow.operators.exceptions import GateMisconfiguredError, as_misconfigured
 from dqx_airflow.values import DatasetRef, EnforcedContract, GateRequest, Selection, SourceFile
 
 if TYPE_CHECKING:
@@ -38,12 +38,12 @@ def find_source(given: Any, folder: Path | None, *, kind: str, signs: str) -> Fo
     :param folder: the folder of the DAG's file.
     :param kind: "suite" or "contract", the argument and its word in messages.
     :param signs: characters, each of which shows that the argument is a text and not a path.
-    :raises GateMisconfigured: the file does not exist, or it cannot be read.
+    :raises GateMisconfiguredError: the file does not exist, or it cannot be read.
     """
     from dqx_airflow.dql.syntax.source_file import read_source
 
     if not isinstance(given, str | os.PathLike) or not str(given).strip():
-        raise GateMisconfigured(f"{kind}={given!r}: give the path of a file, or a {kind}")
+        raise GateMisconfiguredError(f"{kind}={given!r}: give the path of a file, or a {kind}")
     text = os.fspath(given)
     if any(sign in text for sign in signs):
         return FoundSource(SourceFile(f"<inline {kind}>", text), None, folder)
@@ -53,9 +53,9 @@ def find_source(given: Any, folder: Path | None, *, kind: str, signs: str) -> Fo
         if isinstance(source, SourceFile):
             return FoundSource(source, path, folder)
         if not source.is_missing:
-            raise GateMisconfigured(f"the {kind} {path}: {source.reason}")
+            raise GateMisconfiguredError(f"the {kind} {path}: {source.reason}")
     looked = " or ".join(str(path.absolute()) for path in paths)
-    raise GateMisconfigured(
+    raise GateMisconfiguredError(
         f"{kind} {text} not found: searched {looked}; {_meant(paths)}give its path relative to "
         "the file of the DAG, or absolute"
     )
@@ -99,7 +99,7 @@ def log_diagnostics(
 ) -> None:
     """Logs all diagnostics of a source.
 
-    :raises GateMisconfigured: it has errors; the message contains the first of them.
+    :raises GateMisconfiguredError: it has errors; the message contains the first of them.
     """
     diagnostics = list(diagnostics)
     displayed, rest = first_findings(diagnostics)
@@ -113,7 +113,7 @@ def log_diagnostics(
         first = errors[0]
         number = f"{len(errors)} errors, the first" if len(errors) > 1 else "an error"
         hint = first.help or first.label
-        raise GateMisconfigured(
+        raise GateMisconfiguredError(
             f"the {kind} {first.span.file} has {number} in line {first.span.line}: "
             f"{first.message}{f' ({hint})' if hint else ''}"
         )
@@ -122,8 +122,8 @@ def log_diagnostics(
 def selected_suite(request: GateRequest, suite: nodes.Suite) -> nodes.Suite:
     """Reduces the suite of a request to its selected assertions.
 
-    :raises GateMisconfigured: no assertion is selected, or the selection refers to something that
-        does not exist.
+    :raises GateMisconfiguredError: no assertion is selected, or the selection refers to something
+        that does not exist.
     """
     selected, _ = selected_suites(request, [(suite, request.suite)])[0]
     assert selected is not None
@@ -138,8 +138,9 @@ def selected_suites(
     Returns for each the suite, None if none of its assertions is selected, and the part of the
     selection that matches in it.
 
-    :raises GateMisconfigured: no assertion is selected at all, or the selection refers to something
-        that does not exist; or it excludes a P0 or required assertion from a gate that promotes.
+    :raises GateMisconfiguredError: no assertion is selected at all, or the selection refers to
+        something that does not exist; or it excludes a P0 or required assertion from a gate that
+        promotes.
     """
     if request.selection is None:
         return [(suite, None) for suite, _ in suites]

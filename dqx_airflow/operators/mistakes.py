@@ -16,7 +16,7 @@ from airflow.sdk.definitions.asset import Asset, AssetRef, BaseAsset
 
 from dqx_airflow.limits import LONGEST_TIME_S, MOST_CLOCK_SKEW_HOURS, MOST_SAMPLE_ROWS
 from dqx_airflow.operators.data_mistakes import data_mistakes
-from dqx_airflow.operators.exceptions import GateMisconfigured, mistakes_of
+from dqx_airflow.operators.exceptions import GateMisconfiguredError, mistakes_of
 from dqx_airflow.operators.gate_arguments import as_written, one_of
 from dqx_airflow.operators.gate_request import max_bad_rows
 from dqx_airflow.operators.outcome import OnViolation
@@ -242,14 +242,14 @@ def known_selection(gate: Any) -> Selection | None:
     none, or it is unknown."""
     try:
         return _selection_before(gate)
-    except GateMisconfigured:
+    except GateMisconfiguredError:
         return None
 
 
 def _selection_before(gate: Any) -> Selection | None:
     """The selection of a gate; None if there is none, or part of it is open until the run.
 
-    :raises GateMisconfigured: it is invalid.
+    :raises GateMisconfiguredError: it is invalid.
     """
     given = (gate.only, gate.tags, gate.exclude_tags, gate.severity, gate.dimensions)
     selection: Selection | None = None if any(map(has_open, given)) else gate.selection

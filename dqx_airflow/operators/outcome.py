@@ -11,7 +11,7 @@ from airflow.providers.common.compat.sdk import AirflowSkipException
 
 from dqx_airflow import values
 from dqx_airflow.diagnostics import verdicts
-from dqx_airflow.operators.exceptions import GateBlocked, GateBroken
+from dqx_airflow.operators.exceptions import GateBlockedError, GateBrokenError
 from dqx_airflow.operators.summary import LONGEST_MESSAGE, cut
 from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Promotion, Verdict
 
@@ -21,19 +21,19 @@ OnViolation: TypeAlias = Literal["fail", "skip", "warn", "ask"]
 def end_task(report: GateReport, on_violation: OnViolation) -> str:
     """Returns the outcome if the task succeeds, else raises the exception that ends it.
 
-    :raises GateBlocked: blocked, and `on_violation` is neither "skip" nor "warn".
+    :raises GateBlockedError: blocked, and `on_violation` is neither "skip" nor "warn".
     :raises AirflowSkipException: blocked, and `on_violation` is "skip".
-    :raises GateBroken: broken.
+    :raises GateBrokenError: broken.
     """
     parts = filter(None, [verdicts.headline(report), verdicts.on_call(report)])
     message = cut("; ".join(parts), LONGEST_MESSAGE)
     if report.outcome is Outcome.BROKEN:
-        raise GateBroken(message)
+        raise GateBrokenError(message)
     if report.outcome is Outcome.BLOCKED and on_violation == "skip":
         raise AirflowSkipException(message)
     # Only the exact word lets blocked data through, never a typo.
     if report.outcome is Outcome.BLOCKED and on_violation != "warn":
-        raise GateBlocked(message)
+        raise GateBlockedError(message)
     outcome: str = report.outcome.value
     return outcome
 

@@ -26,7 +26,7 @@ from airflow.sdk import get_parsing_context
 from airflow.sdk.definitions.mappedoperator import MappedOperator, OperatorPartial
 
 from dqx_airflow import __version__
-from dqx_airflow.operators.exceptions import GateMisconfigured
+from dqx_airflow.operators.exceptions import GateMisconfiguredError
 from dqx_airflow.operators.spark_arguments import SPARK_ARGUMENTS, spark_values
 from dqx_airflow.operators.templates import has_open
 
@@ -43,7 +43,7 @@ class GatePartial(OperatorPartial):
     def expand(self, **mapped_kwargs: Any) -> MappedOperator:
         """Like `OperatorPartial.expand`; also checks each value of a list in the DAG.
 
-        :raises GateMisconfigured: there is a mistake that no template can correct.
+        :raises GateMisconfiguredError: there is a mistake that no template can correct.
         """
         self._expand_called = True  # otherwise Airflow warns about a gate that is rejected
         require_known(self.operator_class, {"task_id": self.kwargs.get("task_id"), **mapped_kwargs})
@@ -59,7 +59,7 @@ class GatePartial(OperatorPartial):
     def expand_kwargs(self, kwargs: Any, *, strict: bool = True) -> MappedOperator:
         """Like `OperatorPartial.expand_kwargs`; also checks each mapping in the DAG.
 
-        :raises GateMisconfigured: there is a mistake that no template can correct.
+        :raises GateMisconfiguredError: there is a mistake that no template can correct.
         """
         mapped = super().expand_kwargs(kwargs, strict=strict)
         if isinstance(kwargs, list | tuple):
@@ -133,7 +133,8 @@ LATER = _Later()
 def require_sound(gate: Any) -> None:
     """Checks a gate of a DAG file that was parsed to find its DAGs.
 
-    :raises GateMisconfigured: there are mistakes; the message lists them for all gates of the DAG.
+    :raises GateMisconfiguredError: there are mistakes; the message lists them for all gates of the
+        DAG.
     """
     # A task checks itself when it runs, and its process need not check other tasks.
     if get_parsing_context().task_id is not None:
@@ -153,7 +154,7 @@ def require_sound(gate: Any) -> None:
 def require_sound_partial(kind: type[Any], given: Mapping[str, Any]) -> None:
     """Checks the common arguments of all instances of a mapped gate.
 
-    :raises GateMisconfigured: there are mistakes.
+    :raises GateMisconfiguredError: there are mistakes.
     """
     task = str(given.get("task_id"))
     _require_none({task: _unknown_names(kind, given)})
@@ -173,7 +174,7 @@ def require_sound_instances(
     :param given: the common arguments of all instances.
     :param instances: the additional arguments of each of them.
     :param combined: the same, if `instances` has each value but not all combinations.
-    :raises GateMisconfigured: there are mistakes.
+    :raises GateMisconfiguredError: there are mistakes.
     """
     if get_parsing_context().task_id is not None:
         return
@@ -279,7 +280,7 @@ def _require_sound_given(kind: type[Any], arguments: Mapping[str, Mapping[str, A
 def require_known(kind: type[Any], given: Mapping[str, Any]) -> None:
     """Checks the names of arguments that an operator rejected.
 
-    :raises GateMisconfigured: some are unknown.
+    :raises GateMisconfiguredError: some are unknown.
     """
     _require_none({str(given.get("task_id")): _unknown_names(kind, given)})
 
@@ -328,13 +329,13 @@ def _require_none(mistakes: Mapping[str, Sequence[str]]) -> None:
     """Checks that no gate has mistakes.
 
     :param mistakes: the mistakes by task.
-    :raises GateMisconfigured: there are mistakes: one in a single line, several in a line each
+    :raises GateMisconfiguredError: there are mistakes: one in a single line, several in a line each
         after a first one.
     """
     lines = [f"gate {task}: {mistake}" for task, own in mistakes.items() for mistake in own]
     if lines:
         before = [f"{len(lines)} mistakes"] if len(lines) > 1 else []
-        raise GateMisconfigured("\n".join([*before, *lines]))
+        raise GateMisconfiguredError("\n".join([*before, *lines]))
 
 
 def _examined(gate: Any, dag: Any) -> Examined | None:

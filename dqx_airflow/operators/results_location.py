@@ -13,7 +13,7 @@ from airflow.providers.common.compat.sdk import BaseHook
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 
 from dqx_airflow.errors import RequestError, StoreError
-from dqx_airflow.operators.exceptions import GateMisconfigured
+from dqx_airflow.operators.exceptions import GateMisconfiguredError
 from dqx_airflow.operators.spark_connection import require_connection
 from dqx_airflow.values.json_form import (
     STORAGE_VARIABLE,
@@ -60,8 +60,8 @@ def results_location_of(
     """The location from the arguments, from the connection, or from the configuration; None without
     any.
 
-    :raises GateMisconfigured: the connection has no results root, or the options in the environment
-        are invalid.
+    :raises GateMisconfiguredError: the connection has no results root, or the options in the
+        environment are invalid.
     :raises GateInfrastructureError: the source of connections does not respond.
     """
     conn_id = conn_id or airflow_conf.get("dqx", "results_conn_id", fallback=None)
@@ -76,11 +76,11 @@ def results_location_of(
 def require_results_location(root: str | None, conn_id: str | None) -> ResultsLocation:
     """As `results_location_of`, for a gate, which requires one.
 
-    :raises GateMisconfigured: the location of the results is not configured.
+    :raises GateMisconfiguredError: the location of the results is not configured.
     """
     location = results_location_of(root, conn_id)
     if location is None:
-        raise GateMisconfigured(
+        raise GateMisconfiguredError(
             "the gate has no location for its results: give results_root, or set "
             "results_root in section [dqx] of the Airflow configuration "
             "(AIRFLOW__DQX__RESULTS_ROOT)"
@@ -91,16 +91,16 @@ def require_results_location(root: str | None, conn_id: str | None) -> ResultsLo
 def location_of_connection(connection: Any, root: str | None = None) -> ResultsLocation:
     """The location in a connection; `root` takes precedence over its host.
 
-    :raises GateMisconfigured: it is of another type, or has no location.
+    :raises GateMisconfiguredError: it is of another type, or has no location.
     """
     if connection.conn_type != CONNECTION_TYPE:
-        raise GateMisconfigured(
+        raise GateMisconfiguredError(
             f"the connection '{connection.conn_id}' is of type {connection.conn_type}: results "
             f"need one of type {CONNECTION_TYPE}"
         )
     root = root or connection.host or airflow_conf.get("dqx", "results_root", fallback=None)
     if not root:
-        raise GateMisconfigured(
+        raise GateMisconfiguredError(
             f"the connection '{connection.conn_id}' does not say where results go: write the "
             "results root, a path or a URI, into its host"
         )
@@ -119,7 +119,7 @@ def _options_of_this_process() -> dict[str, str] | None:
     try:
         return storage_options_of(os.environ)
     except RequestError as error:
-        raise GateMisconfigured(str(error)) from None
+        raise GateMisconfiguredError(str(error)) from None
 
 
 class ResultsHook(BaseHook):
@@ -151,6 +151,6 @@ class ResultsHook(BaseHook):
         try:
             location = self.get_conn()
             ResultsStore(location.root, location.storage_options).check_writable()
-        except (GateMisconfigured, StoreError) as error:
+        except (GateMisconfiguredError, StoreError) as error:
             return False, str(error)
         return True, f"The results store {location.root} can be read and written."

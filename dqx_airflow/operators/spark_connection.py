@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 
-from dqx_airflow.operators.exceptions import GateInfrastructureError, GateMisconfigured
+from dqx_airflow.operators.exceptions import GateInfrastructureError, GateMisconfiguredError
 
 _SPARK_EXAMPLE = "--conn-type spark --conn-host 'local[*]'` (or the master of your cluster)"
 
@@ -19,25 +19,25 @@ def require_connection(
 
     :param kind: the kind of connection, as in messages.
     :param example: the options of a command that adds one, for messages.
-    :raises GateMisconfigured: there is none, it cannot be read, or it is empty.
+    :raises GateMisconfiguredError: there is none, it cannot be read, or it is empty.
     :raises GateInfrastructureError: the source of connections does not respond; the task is
         retried.
     """
     try:
         return _filled(BaseHook.get_connection(conn_id), conn_id, kind)
     except PermissionError as refused:
-        raise GateMisconfigured(f"the {kind} '{conn_id}' may not be used: {refused}") from None
+        raise GateMisconfiguredError(f"the {kind} '{conn_id}' may not be used: {refused}") from None
     except AirflowNotFoundException:
         pass
     variable = f"AIRFLOW_CONN_{conn_id.upper()}"
     failed = _failed_lookup(conn_id)
     if failed == "EnvironmentVariablesBackend":
-        raise GateMisconfigured(f"{variable} cannot be read: write a URI, or a JSON object")
+        raise GateMisconfiguredError(f"{variable} cannot be read: write a URI, or a JSON object")
     if failed is not None:
         raise GateInfrastructureError(
             f"the {kind} '{conn_id}' cannot be looked up: {failed} does not respond"
         )
-    raise GateMisconfigured(
+    raise GateMisconfiguredError(
         f"the {kind} '{conn_id}' does not exist: create it with "
         f"`airflow connections add {conn_id} {example}, or set {variable}"
     )
@@ -48,7 +48,7 @@ def _filled(connection: Any, conn_id: str, kind: str) -> Any:
     it silently reads neither type nor host.)"""
     if connection.conn_type or connection.host:
         return connection
-    raise GateMisconfigured(
+    raise GateMisconfiguredError(
         f"the {kind} '{conn_id}' has no type and no host: in a URI, write the type with `-` "
         "instead of `_`, such as spark-connect://HOST:15002"
     )
@@ -66,14 +66,14 @@ def connect_address(connection: Any) -> tuple[str, tuple[str, ...]]:
     (Not by the hook itself: for a token with a slash it builds an address that PySpark cannot
     parse, and it leaves out headers, such as the one that names a cluster of Databricks.)
 
-    :raises GateMisconfigured: the connection has none.
+    :raises GateMisconfiguredError: the connection has none.
     """
     from dqx_airflow.values.secret_forms import is_secret_setting
 
     scheme, _, rest = str(connection.host or "").rpartition("://")
     host = rest.rstrip("/")
     if not host or "/" in host or scheme not in ("", "sc"):
-        raise GateMisconfigured(
+        raise GateMisconfiguredError(
             f"the Spark connection '{connection.conn_id}' has no valid Spark Connect host: "
             "write sc://HOST, the token as its password, and use_ssl and headers such as "
             "x-databricks-cluster-id in its extra"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.common.compat.sdk import AirflowException
 
-from dqx_airflow.operators.exceptions import GateMisconfigured
+from dqx_airflow.operators.exceptions import GateMisconfiguredError
 from dqx_airflow.operators.spark_connection import connect_address, is_connect, master_of
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class SparkJobOperator(SparkSubmitOperator):
     def run_job(self, request: GateRequest, connection: Any, context: Any) -> Ending | None:
         """Runs the job, and returns how it ended; None if it continues, as `driver` in a cluster.
 
-        :raises GateMisconfigured: it cannot be run with these settings.
+        :raises GateMisconfiguredError: it cannot be run with these settings.
         """
         from dqx_airflow.operators.ending import with_cause
 
@@ -266,7 +266,7 @@ class SparkJobOperator(SparkSubmitOperator):
         except ValueError as unfit:
             # Errors of the hook about settings that it cannot use, including settings of the
             # connection.
-            raise GateMisconfigured(f"the Spark job cannot be submitted: {unfit}") from None
+            raise GateMisconfiguredError(f"the Spark job cannot be submitted: {unfit}") from None
         finally:
             self.application_args = []  # they belong to this try, not to the gate
         return ending_of_submission(self._hook, error, request.timeout_s)
@@ -274,25 +274,25 @@ class SparkJobOperator(SparkSubmitOperator):
     def _require_driver_to_follow(self, connection: Any) -> None:
         """Prepares the submission of a driver that the triggerer can follow.
 
-        :raises GateMisconfigured: with these settings the driver cannot be followed.
+        :raises GateMisconfiguredError: with these settings the driver cannot be followed.
         """
         master = "Spark Connect" if is_connect(connection) else master_of(connection)
         is_yarn, is_kubernetes = "yarn" in master, "k8s" in master
         if not (is_yarn or is_kubernetes) or self._is_driver_here(connection.extra_dejson):
             mode = "client" if self._is_driver_here(connection.extra_dejson) else "cluster"
-            raise GateMisconfigured(
+            raise GateMisconfiguredError(
                 f"deferrable=True: the Spark connection '{self._conn_id}' ({master}, {mode} mode) "
                 "has no driver that the triggerer can track: submit to YARN or Kubernetes "
                 "with deploy_mode='cluster', or leave deferrable out"
             )
         if is_yarn and not connection.extra_dejson.get(_RM_ADDRESS):
-            raise GateMisconfigured(
+            raise GateMisconfiguredError(
                 f"deferrable=True: the triggerer does not know the ResourceManager: set "
                 f"{_RM_ADDRESS} in the extra of the Spark connection '{self._conn_id}', such as "
                 "http://rm:8088"
             )
         if is_yarn and self._yarn_rm_auth is not None:
-            raise GateMisconfigured(
+            raise GateMisconfiguredError(
                 "deferrable=True: yarn_rm_auth cannot be handed to the triggerer: leave it out, "
                 "and set keytab and principal in the extra of the Spark connection "
                 f"'{self._conn_id}'"

@@ -12,7 +12,7 @@ from deltalake import write_deltalake
 
 from dqx_airflow import (
     DatedResults,
-    DatesFailed,
+    DatesFailedError,
     MemoryDatabase,
     SparkDatabase,
     StoredDatabase,
@@ -63,7 +63,7 @@ def test_each_date_has_the_results_of_its_own_run(suite: Suite) -> None:
     assert str(results).startswith("2026-01-01: passed\n2026-01-02: passed\n2026-01-03: blocked\n")
     assert "<td>2026-01-03</td><td>blocked</td>" in results._repr_html_()
     assert set(results.to_pandas()["dataset_date"]) == set(DAYS)
-    with pytest.raises(DatesFailed, match="assertion failed: few"):
+    with pytest.raises(DatesFailedError, match="assertion failed: few"):
         results.raise_for_failures()
     sound = suite.run_dates(db, DAYS[:2])
     assert sound.raise_for_failures() is sound
@@ -85,7 +85,7 @@ def test_a_date_without_results_in_the_store_was_not_run(suite: Suite, tmp_path:
     results = suite.run_dates(_without_results(tmp_path), DAYS[:2])
     assert list(results.not_run) == DAYS[:2]
     assert results.outcome == "broken"
-    with pytest.raises(DatesFailed, match="2026-01-02: not run: no results of suite 'Orders'"):
+    with pytest.raises(DatesFailedError, match="2026-01-02: not run: no results of suite 'Orders'"):
         results.raise_for_failures()
 
 

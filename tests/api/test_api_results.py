@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dqx_airflow import MemoryDatabase, Outcome, SuiteFailed
+from dqx_airflow import MemoryDatabase, Outcome, SuiteFailedError
 from dqx_airflow.api import Results, Suite
 
 pytest_plugins = ["pytester"]
@@ -41,12 +41,14 @@ def test_a_warning_raises_on_request() -> None:
     results = run(CHEAP)
     assert results.outcome is Outcome.WARNED
     assert results.raise_for_failures() is results
-    with pytest.raises(SuiteFailed):
+    with pytest.raises(SuiteFailedError):
         results.raise_for_failures(allow_warnings=False)
 
 
 def test_a_blocking_failure_raises_with_the_results() -> None:
-    with pytest.raises(SuiteFailed, match=r"error: assertion failed: orders\.status") as raised:
+    with pytest.raises(
+        SuiteFailedError, match=r"error: assertion failed: orders\.status"
+    ) as raised:
         run(BAD).raise_for_failures()
     assert raised.value.results.outcome is Outcome.BLOCKED
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dqx_airflow import Contract, ContractViolation, MemoryDatabase, Status, assert_contract
+from dqx_airflow import Contract, ContractViolationError, MemoryDatabase, Status, assert_contract
 from dqx_airflow.errors import RequestError, SourceError
 
 DAY = date(2026, 5, 1)
@@ -102,7 +102,7 @@ def test_a_frame_with_the_columns_of_the_contract_is_returned(path: Path) -> Non
 def test_a_frame_that_breaks_the_contract_is_refused(
     path: Path, columns: dict[str, str], message: str
 ) -> None:
-    with pytest.raises(ContractViolation) as caught:
+    with pytest.raises(ContractViolationError) as caught:
         assert_contract(frame(**columns), path)
     assert message in str(caught.value)
     assert "orders 2.3.0" in caught.value.problem
@@ -110,7 +110,7 @@ def test_a_frame_that_breaks_the_contract_is_refused(
 
 
 def test_a_strict_reader_refuses_other_columns(path: Path) -> None:
-    with pytest.raises(ContractViolation, match="only_columns"):
+    with pytest.raises(ContractViolationError, match="only_columns"):
         assert_contract(frame(id="bigint", total="double", more="string"), path, strict=True)
 
 
@@ -141,7 +141,7 @@ def test_a_loaded_contract_is_checked_with_the_arguments_of_the_reader(path: Pat
     assert assert_contract(given, loaded, version="2") is given
     with pytest.raises(RequestError, match="version 3 is pinned"):
         assert_contract(given, loaded, version="3")
-    with pytest.raises(ContractViolation, match="only_columns"):
+    with pytest.raises(ContractViolationError, match="only_columns"):
         assert_contract(given, loaded, strict=True)
     with pytest.raises(RequestError, match="choose one"):
         assert_contract(given, loaded, model="order")

@@ -68,7 +68,7 @@ def test_the_log_of_the_blocked_task_ends_with_the_verdict(demo: Demo) -> None:
         "null_count(dep_time) / num_rows() "
         "is 50.8%, expected < MAX_CANCELLED (10%)"
     )
-    assert "GateBlocked" in log
+    assert "GateBlockedError" in log
     assert verdict in log
 
 

@@ -62,7 +62,9 @@ def test_a_failed_secrets_backend_is_not_an_unknown_connection(tmp_path: Path) -
     (tmp_path / "vault.py").write_text(BACKEND)
     env = {"PYTHONPATH": str(tmp_path), "AIRFLOW__SECRETS__BACKEND": "vault.Vault"}
     unknown, far = look_up("unknown", "far", **env)
-    assert unknown.startswith("GateMisconfigured: the Spark connection 'unknown' does not exist")
+    assert unknown.startswith(
+        "GateMisconfiguredError: the Spark connection 'unknown' does not exist"
+    )
     assert far == (
         "GateInfrastructureError: the Spark connection 'far' cannot be looked up: "
         "Vault does not respond"
@@ -73,9 +75,11 @@ def test_a_failed_secrets_backend_is_not_an_unknown_connection(tmp_path: Path) -
 def test_a_failed_api_server_or_a_bad_variable_is_not_an_unknown_connection() -> None:
     names = ("unknown", "far", "broken")
     unknown, far, broken = look_up(*names, code=API_SERVER, AIRFLOW_CONN_BROKEN="{broken")
-    assert unknown.startswith("GateMisconfigured: the Spark connection 'unknown' does not exist")
+    assert unknown.startswith(
+        "GateMisconfiguredError: the Spark connection 'unknown' does not exist"
+    )
     assert far.startswith("GateInfrastructureError: the Spark connection 'far' cannot be looked up")
     assert far.endswith("the API server of Airflow does not respond")
     assert broken == (
-        "GateMisconfigured: AIRFLOW_CONN_BROKEN cannot be read: write a URI, or a JSON object"
+        "GateMisconfiguredError: AIRFLOW_CONN_BROKEN cannot be read: write a URI, or a JSON object"
     )

@@ -169,7 +169,7 @@ MISTAKES = [
 def test_a_gate_that_cannot_run_ends_before_any_job(
     gate: Gates, spark_submit: SparkSubmit, given: dict[str, Any], message: str
 ) -> None:
-    assert message in str(gate.fails("GateMisconfigured", **given))
+    assert message in str(gate.fails("GateMisconfiguredError", **given))
     assert spark_submit.calls == []
 
 

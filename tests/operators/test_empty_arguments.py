@@ -104,7 +104,7 @@ def test_what_a_template_or_a_task_returns_is_checked_when_the_task_runs(
     given = {"promote_slice": "{{ params.slice }}"}.get(name, "{{ var.value.get('PIN', '') }}")
     gate = made(operators, "ContractGateOperator", **{name: given, "promote_to": "/silver/orders"})
     setattr(gate, name, value)  # as Airflow renders it
-    with pytest.raises(operators.GateMisconfigured, match=name):
+    with pytest.raises(operators.GateMisconfiguredError, match=name):
         gate._check_settings()
 
 

@@ -167,7 +167,7 @@ def test_a_slice_that_is_no_partition_key_is_refused_before_the_job(
     from airflow.sdk import Asset
 
     given = {"promote_to": "/silver", "promote_slice": {"s": value}, "outlets": [Asset("orders")]}
-    gate.fails("GateMisconfigured", mistake, certify_partitions=True, **given)
+    gate.fails("GateMisconfiguredError", mistake, certify_partitions=True, **given)
     assert spark_submit.calls == []
 
 

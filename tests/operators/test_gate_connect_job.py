@@ -97,7 +97,7 @@ def test_an_invalid_host_is_refused(
     gate: Gates, spark_submit: SparkSubmit, monkeypatch: pytest.MonkeyPatch, host: str | None
 ) -> None:
     connect_to(monkeypatch, host=host)
-    raised = gate.fails("GateMisconfigured", "write sc://HOST", conn_id="server")
+    raised = gate.fails("GateMisconfiguredError", "write sc://HOST", conn_id="server")
     assert "hush" not in str(raised)
 
 
@@ -107,7 +107,7 @@ def test_a_uri_with_an_underscore_in_its_scheme_gets_the_right_spelling(
     from dqx_airflow.operators.spark_connection import connect_address, require_connection
 
     monkeypatch.setenv("AIRFLOW_CONN_SERVER", "spark_connect://:hush@lake:15002")
-    raised = gate.fails("GateMisconfigured", "spark-connect://HOST", conn_id="server")
+    raised = gate.fails("GateMisconfiguredError", "spark-connect://HOST", conn_id="server")
     assert "hush" not in str(raised)
     assert spark_submit.calls == []
     monkeypatch.setenv("AIRFLOW_CONN_SERVER", "spark-connect://lake:15002")

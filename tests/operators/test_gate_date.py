@@ -168,9 +168,9 @@ def test_a_gate_over_dated_data_refuses_an_ambiguous_date(
     gate: Gates, spark_submit: SparkSubmit, dag_run: Any, zone: str, message: str
 ) -> None:
     place(gate.context, dag_run, zone)
-    gate.fails("GateMisconfigured", f"(?s)date of dataset 'orders'.*{message}", datasets=DATED)
+    gate.fails("GateMisconfiguredError", f"(?s)date of dataset 'orders'.*{message}", datasets=DATED)
     reference = {"orders": "/lake/orders", "codes": {"table": "codes", "date_column": "day"}}
-    gate.fails("GateMisconfigured", "date of dataset 'codes'", datasets=reference)
+    gate.fails("GateMisconfiguredError", "date of dataset 'codes'", datasets=reference)
     assert spark_submit.calls == []
 
 
@@ -199,10 +199,12 @@ def test_an_explicit_date_wins_over_any_trigger(gate: Gates) -> None:
 def test_a_date_that_renders_empty_is_refused(
     gate: Gates, spark_submit: SparkSubmit, nothing: str
 ) -> None:
-    gate.fails("GateMisconfigured", "is not a date: write YYYY-MM-DD", datasets=DATED, date=nothing)
+    gate.fails(
+        "GateMisconfiguredError", "is not a date: write YYYY-MM-DD", datasets=DATED, date=nothing
+    )
     natively = gate(datasets=DATED, date="{{ dag_run.conf.get('date') }}")
     natively.date = None  # as a DAG with native rendering has it
-    with pytest.raises(gate.operators.GateMisconfigured, match=r"; .\{\{ dag_run\.conf"):
+    with pytest.raises(gate.operators.GateMisconfiguredError, match=r"; .\{\{ dag_run\.conf"):
         natively.execute(gate.context)
     assert spark_submit.calls == []
 
@@ -220,7 +222,7 @@ def test_a_contract_may_name_the_date_column(gate: Gates, spark_submit: SparkSub
     data = {"path": "/lake/orders", "date_column": "ds"}
     gate = replace(gate, kind="ContractGateOperator", given={"contract": CONTRACT, "data": data})
     place(gate.context, run())
-    gate.fails("GateMisconfigured", "date of dataset 'orders'")
+    gate.fails("GateMisconfiguredError", "date of dataset 'orders'")
     assert spark_submit.calls == []
     place(gate.context, run(event("2026-11-14")))
     assert gate.run() == "passed"

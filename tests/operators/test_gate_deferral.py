@@ -290,13 +290,13 @@ def test_a_driver_that_cannot_be_tracked_is_refused(
     message: str,
 ) -> None:
     monkeypatch.setenv("AIRFLOW_CONN_FAR", json.dumps({"conn_type": "spark", **connection}))
-    gate.fails("GateMisconfigured", message, conn_id="far", deferrable=True, **given)
+    gate.fails("GateMisconfiguredError", message, conn_id="far", deferrable=True, **given)
     assert spark_submit.calls == []
 
 
 def test_credentials_that_cannot_travel_are_refused(gate: Gates, manager: ResourceManager) -> None:
     gate.fails(
-        "GateMisconfigured",
+        "GateMisconfiguredError",
         "yarn_rm_auth cannot be handed",
         conn_id="yarn",
         deploy_mode="cluster",

@@ -84,9 +84,9 @@ def spark_log_of(log: Log) -> Path:
 
 
 def test_the_summary_of_a_misconfigured_gate_has_its_error(gate: Gates, task: FakeTask) -> None:
-    gate.fails("GateMisconfigured", conn_id="nowhere")
+    gate.fails("GateMisconfiguredError", conn_id="nowhere")
     pushed = task.pushed["dqx_report"]
-    assert (pushed["outcome"], pushed["error_type"]) == ("no report", "GateMisconfigured")
+    assert (pushed["outcome"], pushed["error_type"]) == ("no report", "GateMisconfiguredError")
     assert "the Spark connection 'nowhere' does not exist" in pushed["error"]
 
 
@@ -158,7 +158,7 @@ def test_every_try_and_map_index_has_a_file(
 def test_a_long_report_is_cut_in_the_log(gate: Gates, log: Log) -> None:
     request = gate.request()
     ResultsStore(request.results_root).write(canned_report(request, "long"))
-    assert log.text.count("\n") + printed_lines(gate.fails("GateBlocked")) < 40
+    assert log.text.count("\n") + printed_lines(gate.fails("GateBlockedError")) < 40
     assert "more that did not pass" in log.text
     assert f"--results-root {request.results_root}" in log.text
 
@@ -179,7 +179,7 @@ def test_the_log_of_a_real_gate_fits_a_screen(
     }
 }
 """
-    raised = gate.fails("GateBlocked", suite=suite, datasets={"orders": str(data)})
+    raised = gate.fails("GateBlockedError", suite=suite, datasets={"orders": str(data)})
     text = log.text
     assert text.count("\n") + printed_lines(raised) <= 40, text
     assert text.count("assertion failed: orders.id") == 1

@@ -695,7 +695,7 @@ def test_a_deadline_is_the_shortest_freshness_of_a_contract(
     call = compile("ask('orders.yaml', callback)", str(tmp_path / "dag.py"), "eval")
     try:
         shown = f"{eval(call, scope).interval.total_seconds() / 3600:g} hours"
-    except operators.GateMisconfigured as error:
+    except operators.GateMisconfiguredError as error:
         shown = str(error)
     assert shown.startswith(found)
 

@@ -61,11 +61,11 @@ def test_only_a_local_driver_gets_the_password(
 def test_an_unusable_connection_misconfigures_the_gate(
     gate: Gates, monkeypatch: pytest.MonkeyPatch, connection: dict[str, Any] | None, problem: str
 ) -> None:
-    from dqx_airflow.operators.exceptions import GateMisconfigured
+    from dqx_airflow.operators.exceptions import GateMisconfiguredError
 
     if connection is not None:
         monkeypatch.setenv("AIRFLOW_CONN_SHOP", json.dumps(connection))
     given = {"orders": {"table": "shop.orders", "conn_id": "shop"}}
-    with pytest.raises(GateMisconfigured, match=problem) as refused:
+    with pytest.raises(GateMisconfiguredError, match=problem) as refused:
         gate.request(datasets=given)
     assert SECRET not in str(refused.value)

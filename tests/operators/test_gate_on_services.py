@@ -651,7 +651,7 @@ class Refusing:
     ],
 )
 def test_what_is_no_submitter_is_a_mistake(gate: Gates, submit: Any, message: str) -> None:
-    gate.fails("GateMisconfigured", message, submit=submit)
+    gate.fails("GateMisconfiguredError", message, submit=submit)
 
 
 def test_a_submitter_must_be_made_again_by_the_triggerer(gate: Gates) -> None:
@@ -660,9 +660,11 @@ def test_a_submitter_must_be_made_again_by_the_triggerer(gate: Gates) -> None:
     class Plain(Submitter):
         submit = state = cancel = lambda *_: None  # type: ignore[assignment]
 
-    gate.fails("GateMisconfigured", "submit: Plain is not a dataclass", submit=Plain())
+    gate.fails("GateMisconfiguredError", "submit: Plain is not a dataclass", submit=Plain())
     gate.fails(
-        "GateMisconfigured", r"auth=<object.* is not a JSON", submit=LivyBatches({}, auth=object())
+        "GateMisconfiguredError",
+        r"auth=<object.* is not a JSON",
+        submit=LivyBatches({}, auth=object()),
     )  # type: ignore[arg-type]
 
 
@@ -691,7 +693,11 @@ print(*sys.modules)
 @of_real_jobs
 @pytest.mark.parametrize(
     ("data", "deferrable", "error"),
-    [("sound", True, None), ("damaged", False, "GateBlocked"), ("missing", False, "GateBroken")],
+    [
+        ("sound", True, None),
+        ("damaged", False, "GateBlockedError"),
+        ("missing", False, "GateBrokenError"),
+    ],
 )
 def test_a_service_runs_the_real_job(
     gate: Gates, service: SparkService, lake: Path, data: str, deferrable: bool, error: str | None

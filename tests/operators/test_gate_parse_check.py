@@ -57,7 +57,7 @@ def parsed(folder: Path, gates: str) -> str:
     except ImportError as caught:
         error = str(caught)
     # What is raised while the file runs comes with a traceback.
-    found = re.search(r"^(?:[\w.]+\.)?GateMisconfigured: (.*)", error, re.M | re.S)
+    found = re.search(r"^(?:[\w.]+\.)?GateMisconfiguredError: (.*)", error, re.M | re.S)
     assert bool(found) == bool(error), error
     return found[1].strip().replace(str(folder.parent), "") if found else ""
 

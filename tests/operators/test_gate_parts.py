@@ -45,7 +45,7 @@ def test_one_blocked_date_blocks_the_range(
     gate: Gates, spark_submit: SparkSubmit, task: FakeTask
 ) -> None:
     spark_submit.will("last_blocked")
-    gate.fails("GateBlocked", r"worst: 2024-06-01 orders\.id", date=RANGE)
+    gate.fails("GateBlockedError", r"worst: 2024-06-01 orders\.id", date=RANGE)
     summary = task.pushed["dqx_report"]
     assert summary["outcome"] == "blocked"
     assert [(part["date"], part["outcome"]) for part in summary["parts"]] == [
@@ -68,7 +68,7 @@ def test_several_suites_are_one_job_and_the_worst_decides(
     gate: Gates, spark_submit: SparkSubmit, task: FakeTask, suites: list[str]
 ) -> None:
     spark_submit.will("last_blocked")
-    gate.fails("GateBlocked", r"worst: Strict: orders\.id", suite=suites)
+    gate.fails("GateBlockedError", r"worst: Strict: orders\.id", suite=suites)
     (request,) = spark_submit.requests
     assert [key.gate for key in request.run_keys] == ["lake.gate/Orders", "lake.gate/Strict"]
     assert [part.job_key.gate for part in request.parts] == ["lake.gate", "lake.gate"]
@@ -95,7 +95,7 @@ def test_suites_and_dates_together(
 
 def test_a_target_is_not_replaced_as_a_whole_once_per_date(gate: Gates, tmp_path: Path) -> None:
     gate.fails(
-        "GateMisconfigured",
+        "GateMisconfiguredError",
         "has no date_column, so each date",
         date=RANGE,
         promote_to=str(tmp_path / "silver"),

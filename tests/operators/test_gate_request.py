@@ -258,7 +258,7 @@ def test_the_shorter_of_two_timeouts_applies(
 def test_an_invalid_timeout_is_refused(
     gate: Gates, spark_submit: SparkSubmit, timeout: Any
 ) -> None:
-    gate.fails("GateMisconfigured", "write a timedelta, or seconds", timeout=timeout)
+    gate.fails("GateMisconfiguredError", "write a timedelta, or seconds", timeout=timeout)
     assert spark_submit.calls == []
 
 
@@ -488,7 +488,7 @@ def test_misuse_is_reported_and_nothing_is_submitted(
 ) -> None:
     (dag_folder / "binary.dql").write_bytes(b"suite \xff\xfe\x00")
     monkeypatch.setenv("AIRFLOW_CONN_OLD_BINARY", "spark://m?spark-binary=spark9-submit")
-    gate.fails("GateMisconfigured", f"(?s){message}", **given)
+    gate.fails("GateMisconfiguredError", f"(?s){message}", **given)
     assert spark_submit.calls == []
 
 
@@ -496,7 +496,7 @@ def test_a_missing_results_root_names_the_setting(
     gate: Gates, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT")
-    gate.fails("GateMisconfigured", "AIRFLOW__DQX__RESULTS_ROOT")
+    gate.fails("GateMisconfiguredError", "AIRFLOW__DQX__RESULTS_ROOT")
 
 
 def test_all_the_errors_of_a_suite_are_in_the_log_and_nothing_is_submitted(
@@ -504,7 +504,7 @@ def test_all_the_errors_of_a_suite_are_in_the_log_and_nothing_is_submitted(
 ) -> None:
     suite = SUITE.replace("null_count", "nul_count").replace("P0", "P7")
     gate.fails(
-        "GateMisconfigured",
+        "GateMisconfiguredError",
         r"inline suite> has 2 errors, the first in line 3: .*\(did you mean 'null_count'\?\)",
         suite=suite,
     )
@@ -528,7 +528,7 @@ def test_a_warning_of_a_suite_is_logged_and_the_gate_runs(
 
 def test_checking_a_suite_takes_neither_spark_nor_sympy(gate: Gates) -> None:
     before = set(sys.modules)
-    gate.fails("GateMisconfigured", suite=SUITE.replace("null_count", "nul_count"))
+    gate.fails("GateMisconfiguredError", suite=SUITE.replace("null_count", "nul_count"))
     loaded = {name.partition(".")[0] for name in set(sys.modules) - before}
     assert loaded.isdisjoint({"pyspark", "py4j", "sympy"})
 
@@ -560,7 +560,7 @@ def test_a_selection_is_checked_before_anything_is_submitted(gate: Gates) -> Non
     ):
         with pytest.raises(Exception, match=re.escape(problem)) as caught:
             gate.checked(**given)
-        assert type(caught.value).__name__ == "GateMisconfigured"
+        assert type(caught.value).__name__ == "GateMisconfiguredError"
     assert gate.checked(only="Completeness", promote_to="/lake/silver", promote_partial=True)
 
 

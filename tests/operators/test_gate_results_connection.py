@@ -109,12 +109,12 @@ def test_the_configuration_names_a_connection_for_all_gates(
 def test_a_connection_without_a_root_misconfigures_the_gate(
     gate: Gates, given: dict[str, object] | None, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dqx_airflow.operators import GateMisconfigured
+    from dqx_airflow.operators import GateMisconfiguredError
 
     monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT")
     if given is not None:
         connect(monkeypatch, **given)
-    with pytest.raises(GateMisconfigured, match=message):
+    with pytest.raises(GateMisconfiguredError, match=message):
         gate.request(results_conn_id="store")
 
 
@@ -172,13 +172,13 @@ def test_storage_options_of_the_worker_are_restored(
 def test_without_a_connection_the_options_come_from_the_environment(
     operators: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dqx_airflow.operators import GateMisconfigured
+    from dqx_airflow.operators import GateMisconfiguredError
     from dqx_airflow.operators.results_location import ResultsLocation, results_location_of
 
     monkeypatch.setenv(STORAGE_VARIABLE, '{"aws_region": "eu"}')
     assert results_location_of("s3://lake") == ResultsLocation("s3://lake", {"aws_region": "eu"})
     monkeypatch.setenv(STORAGE_VARIABLE, "eu")
-    with pytest.raises(GateMisconfigured, match="is not a JSON object"):
+    with pytest.raises(GateMisconfiguredError, match="is not a JSON object"):
         results_location_of("s3://lake")
 
 

@@ -243,7 +243,7 @@ def test_only_an_exact_warn_lets_blocked_data_through(operators: ModuleType) -> 
     report = canned_report(A_REQUEST, "blocked")
     assert end_task(report, "warn") == "blocked"
     for slip in ("Warn", "wran", "pass", "", None, True):
-        with pytest.raises(operators.GateBlocked):
+        with pytest.raises(operators.GateBlockedError):
             end_task(report, slip)  # type: ignore[arg-type]
 
 
@@ -321,5 +321,5 @@ def test_callbacks_get_the_failure(
     run = run_dag(f"gate(on_failure_callback=note_to({str(tmp_path / 'noted')!r}))")
     assert run["gate"] == "failed"
     kind, outcome, message = (tmp_path / "noted").read_text().split("|")
-    assert (kind, outcome) == ("GateBlocked", "blocked")
+    assert (kind, outcome) == ("GateBlockedError", "blocked")
     assert message == run.xcom("dqx_report")["headline"]

@@ -154,7 +154,7 @@ def test_without_the_kubernetes_client_a_gate_names_the_extra(
     connection = {"conn_type": "spark", "host": "k8s://https://there"}
     monkeypatch.setenv("AIRFLOW_CONN_THERE", json.dumps(connection))
     message = r"'there' leads to Kubernetes.* pip install 'dqx-airflow\[kubernetes\]'"
-    gate.fails("GateMisconfigured", message, conn_id="there", deploy_mode="cluster")
+    gate.fails("GateMisconfiguredError", message, conn_id="there", deploy_mode="cluster")
 
 
 def test_a_gate_without_its_archive_runs_with_a_warning(
@@ -200,7 +200,7 @@ def test_a_complete_report_of_this_attempt_is_not_made_again(
 ) -> None:
     request = gate.request()
     ResultsStore(request.results_root).write(canned_report(request, "blocked"))
-    gate.fails("GateBlocked")
+    gate.fails("GateBlockedError")
     assert spark_submit.calls == []
     assert task.pushed["dqx_report"]["outcome"] == "blocked"
 
@@ -301,7 +301,7 @@ def test_the_verdict_is_the_last_line_of_the_log(
     gate: Gates, spark_submit: SparkSubmit, log: Log
 ) -> None:
     spark_submit.will("blocked")
-    raised = gate.fails("GateBlocked")
+    raised = gate.fails("GateBlockedError")
     last = log.entries[-1]
     assert last["log_level"] == "error"
     assert last["event"] == str(raised)
@@ -317,7 +317,7 @@ def test_the_reason_of_a_broken_gate_is_in_its_error_and_its_log(
     gate: Gates, spark_submit: SparkSubmit, log: Log
 ) -> None:
     spark_submit.will("broken")
-    gate.fails("GateBroken", "there is no column 'id'")
+    gate.fails("GateBrokenError", "there is no column 'id'")
     drawn, last = log.at("error")
     assert "could not be evaluated: orders.id" in drawn
     assert last.startswith("broken: gate lake.gate")
@@ -328,7 +328,7 @@ def test_the_summary_is_bounded_for_any_report(
 ) -> None:
     request = gate.request(gate="g" * 2000)
     ResultsStore(request.results_root).write(canned_report(request, "long"))
-    raised = gate.fails("GateBlocked", gate="g" * 2000)
+    raised = gate.fails("GateBlockedError", gate="g" * 2000)
     assert spark_submit.calls == []
     pushed = task.pushed["dqx_report"]
     assert len(json.dumps(pushed)) < 40_000
@@ -341,7 +341,11 @@ def test_the_summary_is_bounded_for_any_report(
 def test_exception_types_decide_what_is_retried(operators: ModuleType) -> None:
     from airflow.providers.common.compat.sdk import AirflowException, AirflowFailException
 
-    final = (operators.GateBlocked, operators.GateBroken, operators.GateMisconfigured)
+    final = (
+        operators.GateBlockedError,
+        operators.GateBrokenError,
+        operators.GateMisconfiguredError,
+    )
     assert {kind for kind in final if not issubclass(kind, AirflowFailException)} == set()
     assert issubclass(operators.GateInfrastructureError, AirflowException)
     assert not issubclass(operators.GateInfrastructureError, AirflowFailException)

@@ -73,7 +73,7 @@ settings of datasets, the suite or contract with its imports, the pinned version
 appear together as one import error of the DAG:
 
 ```text
-GateMisconfigured: 3 mistakes
+GateMisconfiguredError: 3 mistakes
 gate gate: on_violation='skipp': write fail, skip or warn; did you mean 'skip'?
 gate gate: fail_on='High': write P0, P1, P2 or P3
 gate gate: dataset 'orders' has unknown settings date_colum (did you mean 'date_column'?): write ...
