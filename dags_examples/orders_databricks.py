@@ -54,7 +54,7 @@ with DAG(
         results_root=f"{LAKE}/dqx",
         submit=DatabricksRuns({"new_cluster": CLUSTER}),
         deferrable=True,
-        timeout=timedelta(minutes=30),
+        validation_timeout=timedelta(minutes=30),
         retries=1,
     )
     EmptyOperator(task_id="land") >> gate >> EmptyOperator(task_id="publish")

@@ -53,7 +53,7 @@ with DAG(
         results_root=f"{LAKE}/dqx",
         submit=DataprocBatches(BATCH, region="europe-west1"),
         deferrable=True,
-        timeout=timedelta(minutes=30),
+        validation_timeout=timedelta(minutes=30),
         retries=1,
     )
     EmptyOperator(task_id="land") >> gate >> EmptyOperator(task_id="publish")

@@ -55,6 +55,6 @@ with DAG(
         datasets={"orders": {"path": f"{LAKE}/orders", "date_column": "ordered_on"}},
         date="{{ ds }}",
         on_failure_callback=email_to("on-call@example.com"),
-        on_warning=email_to("data-team@example.com"),
+        on_warning_callback=email_to("data-team@example.com"),
     )
     gate >> EmptyOperator(task_id="publish")

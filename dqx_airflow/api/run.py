@@ -305,7 +305,7 @@ class SelectionKeywords(TypedDict, total=False):
     only: Words
     tags: Words
     exclude_tags: Words
-    severity: Severity | str | None
+    min_severity: Severity | str | None
     dimensions: Words
 
 

@@ -7,11 +7,11 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from dqx_airflow.operators.exceptions import GateMisconfiguredError, as_misconfigured
 from dqx_airflow.operators.gate import GateOperator
-from dqx_airflow.operators.gate_arguments import Templated, declared_arguments, one_of
+from dqx_airflow.operators.gate_arguments import Setting, Templated, declared_arguments, one_of
 from dqx_airflow.operators.templates import given_fields, has_open, is_open
 
 if TYPE_CHECKING:
@@ -39,6 +39,11 @@ class ContractGateOperator(GateOperator):
     clause that describes a check but cannot be enforced. The log lists the clauses that are not
     checked.
 
+    The arguments in groups, beside those of all gates:
+
+    - What: `contract`, `data`, `datasets`, `server`, `expect_version`, `models`, `variables`
+    - When it fails: `strict`, `unsupported`
+
     :param contract: the path of a contract (DCS, ODCS, and the formats of `dql contract --help`),
         relative to the DAG's file or to the working directory; or the contract itself. `$ref` is
         followed within the folder of the contract. (templated; files are read without rendering)
@@ -51,13 +56,13 @@ class ContractGateOperator(GateOperator):
     :param expect_version: the version that this gate relies on: `2`, `2.3` or `2.3.0`. Any other
         version fails the task before any data is read, and so does a template without a result.
         (templated)
-    :param models: the model or models to enforce; by default all of them.
+    :param models: the model or models to enforce; by default all of them. (templated)
     :param strict: treats columns that are not in the contract as violations, even if the contract
-        does not require it.
+        does not require it. (templated)
     :param unsupported: how to treat a clause that describes a check but cannot be enforced. With
         "error" it breaks the gate, as an assertion of the same severity that could not be
         evaluated; with "warn" it is a warning. Clauses that the contract itself accepts
-        (`x-dqx-accepted`) are neither.
+        (`x-dqx-accepted`) are neither. (templated)
     :param variables: the values of `${NAME}` that the contract may know, such as
         `{"LAKE": "s3://lake"}`; None takes the value from the environment of the worker. They are
         parts of the suite that the results keep: give no secrets. (templated)
@@ -71,9 +76,9 @@ class ContractGateOperator(GateOperator):
         datasets: Mapping[str, DatasetSetting] | None = None,
         server: Templated[str | None] = None,
         expect_version: Templated[str | int | None] = None,
-        models: str | Sequence[str] = (),
-        strict: bool = False,
-        unsupported: Unsupported = "error",
+        models: Setting[str | Sequence[str]] = (),
+        strict: Setting[bool] = False,
+        unsupported: Setting[Unsupported] = "error",
         variables: Templated[Mapping[str, str | None] | None] = None,
         **kwargs: Any,
     ) -> None:
@@ -87,14 +92,27 @@ class ContractGateOperator(GateOperator):
         self.unsupported = unsupported
         self.variables = variables
         self._templates += ContractGateOperator.own_arguments.templates_of(self)
+        self.open_settings += ContractGateOperator.own_arguments.open_settings_of(self)
 
     own_arguments = declared_arguments(__init__, inherited=["datasets"])
+    settings = (*GateOperator.settings, *own_arguments.settings)
     template_fields: Sequence[str] = given_fields(
-        *GateOperator.template_fields, *own_arguments.templated
+        *GateOperator.template_fields, *own_arguments.templated, settings=settings
     )
     checked_arguments = (*GateOperator.checked_arguments, *own_arguments.names)
     true_or_false = (*GateOperator.true_or_false, *own_arguments.true_or_false)
+    template_fields_renderers: ClassVar[dict[str, str]] = {
+        **GateOperator.template_fields_renderers,
+        "contract": "yaml",
+        "data": "json",
+        "variables": "json",
+    }
     names_all_datasets = False
+
+    def read_settings(self) -> None:
+        """Gives the settings that were templates values of their types."""
+        super().read_settings()
+        ContractGateOperator.own_arguments.read_settings(self, self.open_settings)
 
     def read_source(self, context: Any, on: date) -> SourceFile:
         """The file of the contract; its warnings go into the log of the task.
@@ -134,7 +152,7 @@ class ContractGateOperator(GateOperator):
             on=on,
             expect_version=None if pin is None or is_open(pin) else str(pin),
             models=(self.models,) if isinstance(self.models, str) else tuple(self.models),
-            is_strict=self.strict,
+            is_strict=self.strict is True,  # a template is not known before the run
             variables=self._known_variables(),
         )
 
@@ -171,8 +189,10 @@ class ContractGateOperator(GateOperator):
     def _are_models_named(self) -> bool:
         if isinstance(self.models, str):
             return True
+        if is_open(self.models):
+            return True
         return isinstance(self.models, list | tuple) and all(
-            isinstance(model, str) for model in self.models
+            isinstance(model, str) or is_open(model) for model in self.models
         )
 
     def _are_variables_strings(self) -> bool:
@@ -194,7 +214,8 @@ class ContractGateOperator(GateOperator):
             return [], ()
         given = self.variables or {}
         # Only the worker knows the values that are open.
-        if [*self.own_mistakes()] or has_open(given) or None in given.values():
+        is_known = not has_open(given) and not has_open(self.models)
+        if [*self.own_mistakes()] or not is_known or None in given.values():
             return [], ()
         try:
             file = find_source(self.contract, folder, kind="contract", signs=_SIGNS)

@@ -68,7 +68,9 @@ class _DecoratedGate(DecoratedOperator, GateOperator):
 
 class _DecoratedDqlGate(_DecoratedGate, DqlGateOperator):
     template_fields = given_fields(
-        *DecoratedOperator.template_fields, *DqlGateOperator.template_fields
+        *DecoratedOperator.template_fields,
+        *DqlGateOperator.template_fields,
+        settings=DqlGateOperator.settings,
     )
     custom_operator_name = "@task.dql_gate"
     source_field = "suite"
@@ -86,7 +88,9 @@ class _DecoratedDqlGate(_DecoratedGate, DqlGateOperator):
 
 class _DecoratedContractGate(_DecoratedGate, ContractGateOperator):
     template_fields = given_fields(
-        *DecoratedOperator.template_fields, *ContractGateOperator.template_fields
+        *DecoratedOperator.template_fields,
+        *ContractGateOperator.template_fields,
+        settings=ContractGateOperator.settings,
     )
     custom_operator_name = "@task.contract_gate"
     source_field = "contract"

@@ -33,6 +33,10 @@ class DqlGateOperator(GateOperator):
     `fail_on` fails the task without a retry, so that everything downstream (with the trigger rule
     `all_success`) is `upstream_failed`.
 
+    The arguments in groups, beside those of all gates:
+
+    - What: `suite`, `shadow`
+
     :param suite: the path of a `.dql` file, relative to the DAG's file or to the working directory;
         or the source of a suite; or a list of these. The suites of a list share one scan, and each
         has a separate report; the worst outcome is that of the gate. Imports are searched in the
@@ -55,10 +59,12 @@ class DqlGateOperator(GateOperator):
         self.suite = suite
         self.shadow = shadow
         self._templates += DqlGateOperator.own_arguments.templates_of(self)
+        self.open_settings += DqlGateOperator.own_arguments.open_settings_of(self)
 
     own_arguments = declared_arguments(__init__)
+    settings = (*GateOperator.settings, *own_arguments.settings)
     template_fields: Sequence[str] = given_fields(
-        *GateOperator.template_fields, *own_arguments.templated
+        *GateOperator.template_fields, *own_arguments.templated, settings=settings
     )
     checked_arguments = (*GateOperator.checked_arguments, *own_arguments.names)
     true_or_false = (*GateOperator.true_or_false, *own_arguments.true_or_false)

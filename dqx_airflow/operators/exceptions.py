@@ -30,7 +30,7 @@ class GateInfrastructureError(AirflowException):
 
 
 class GateTimeoutError(GateInfrastructureError):
-    """There is no report: the gate took longer than its `timeout` allows. Retried as set."""
+    """There is no report: the gate took longer than its `validation_timeout`. Retried as set."""
 
 
 @contextmanager

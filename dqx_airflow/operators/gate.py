@@ -19,10 +19,15 @@ from dqx_airflow.operators.exceptions import (
     GateMisconfiguredError,
     as_misconfigured,
 )
-from dqx_airflow.operators.gate_arguments import DeclaredArguments, Templated, declared_arguments
+from dqx_airflow.operators.gate_arguments import (
+    DeclaredArguments,
+    Setting,
+    Templated,
+    declared_arguments,
+)
 from dqx_airflow.operators.links import GateReportLink
 from dqx_airflow.operators.spark_connection import require_connection
-from dqx_airflow.operators.spark_job import SparkJobOperator
+from dqx_airflow.operators.spark_job import SparkJobOperator, is_deferrable
 from dqx_airflow.operators.templates import given_fields
 
 # Every file with a gate is parsed repeatedly: what only a worker needs is imported there.
@@ -44,6 +49,7 @@ if TYPE_CHECKING:
 
 _LONGEST_SOURCE = 300
 _ELSEWHERE = "accept the data on the tab of the gate, on its incident, or with dql accept"
+_MAPPINGS = ("quarantine", "promote_to", "promote_slice", "promote_valid")
 _FAILURES = (GateBlockedError, GateBrokenError, GateMisconfiguredError, GateInfrastructureError)
 
 
@@ -89,6 +95,7 @@ def _without_frames(run: Callable[..., str]) -> Callable[..., str]:
 
     @wraps(run)
     def _run_without_frames(gate: GateOperator, context: Any, *given: Any, **named: Any) -> str:
+        gate.read_settings()
         try:
             return run(gate, context, *given, **named)
         except _FAILURES as error:
@@ -127,12 +134,39 @@ class GateOperator(SparkJobOperator):
     exception. `gate_notice` turns it into a message for callbacks and notifiers. An asset among
     the `outlets` is only updated on a pass; the extra of its event describes what was validated.
 
+    The arguments in groups:
+
+    - What: `datasets`, `date`, `gate`
+    - Which assertions: `only`, `tags`, `exclude_tags`, `min_severity`, `dimensions`
+    - Where: `results_root`, `results_conn_id`, `sample_rows`
+    - When it fails: `fail_on`, `on_violation`, `ask_timeout`, `ask_default`, `accept_required`,
+      `allow_empty`, `require_history`, `max_clock_skew_hours`
+    - What goes on: `quarantine`, `promote_to`, `promote_slice`, `promote_blocked`, `promote_valid`,
+      `promote_partial`, `certify_partitions`
+    - How it runs: `ansi`, `recompute`, `trust_log`, `validation_timeout`, `submit`,
+      `on_warning_callback`, `deferrable`
+
+    A template for a word, a number or a switch is rendered, and its result read as such: `"False"`
+    is False, and what is none of these is a mistake.
+
     :param datasets: the datasets, by the names that the source uses: a path, a table
         (`schema.table`), a `DatasetRef`, or a mapping with its fields. (templated)
     :param date: the date of the data, `YYYY-MM-DD`; or `FROM..TO` for all dates of a range in one
         scan, each with a separate report and promotion. By default the logical date of the run or,
         if the run has none, the date in the asset event of the gate that triggered it. If neither
         gives a single date, a gate with a `date_column` is misconfigured. (templated)
+    :param gate: the name of the gate in results and lineage; by default `dag_id.task_id`.
+        (templated)
+    :param only: runs only some of the assertions: the name of an assertion or a check,
+        `CHECK::ASSERTION`, the path of a contract clause or the id of a rule. `*` and `?` are
+        wildcards. Give one, a list, or several separated by commas. If this argument or one of the
+        next four excludes assertions, the run is partial and is marked as such. An assertion must
+        match all of these arguments. (templated)
+    :param tags: only assertions with one of these tags. (templated)
+    :param exclude_tags: no assertions with one of these tags. (templated)
+    :param min_severity: only assertions of this severity or a worse one. (templated)
+    :param dimensions: only assertions of one of these quality dimensions, such as "completeness".
+        (templated)
     :param results_root: the root of the results store, a path or URI that both the worker and the
         Spark driver can reach; by default `results_root` in section `[dqx]` of the Airflow
         configuration. (templated)
@@ -140,29 +174,24 @@ class GateOperator(SparkJobOperator):
         `results_root` is not given, the results root as its host. It is used by the worker and by
         a driver that runs there. By default `results_conn_id` in section `[dqx]` of the Airflow
         configuration. (templated)
-    :param gate: the name of the gate in results and lineage; by default `dag_id.task_id`.
-    :param fail_on: the lowest severity that blocks: a failure below it is a warning.
+    :param sample_rows: the maximum number of failing rows per assertion that are kept in the
+        results; 0 keeps none. (templated)
+    :param fail_on: the lowest severity that blocks: a failure below it is a warning. (templated)
     :param on_violation: what a blocked gate does to the task: "fail" (not retried), "skip", "warn"
         (success, with warnings in the log), or "ask": the task waits, without a worker slot, until
         a person accepts exactly the data that was judged or keeps it blocked. Who may answer is
-        whoever may answer required actions of the DAG in Airflow.
-    :param allow_empty: turns off the assertion that every dataset has rows.
+        whoever may answer required actions of the DAG in Airflow. (templated)
+    :param ask_timeout: with "ask", the time to wait for an answer, a `timedelta` or seconds; by
+        default forever. (templated)
+    :param ask_default: what happens without an answer: "block" or "accept". (templated)
+    :param accept_required: lets a person accept data that violates an assertion which is P0 or
+        `@required`: as the answer of a gate that asks, or by `dql accept`. (templated)
+    :param allow_empty: turns off the assertion that every dataset has rows. (templated)
     :param require_history: makes the gate broken if an assertion of `fail_on` or worse lacks data
         of other dates. Without it, the outcome is `warned`, and the headline starts with the
-        missing history.
-    :param ansi: the mode of Spark in which SQL of the suite, the contract and the datasets is
-        evaluated: in ANSI mode an overflow, an invalid cast or a division by zero is an error, and
-        without it NULL. The gate opens its session in this mode; in a session with the other one,
-        by `conf` or on a server, the SQL could not be evaluated.
+        missing history. (templated)
     :param max_clock_skew_hours: by how many hours a timestamp may be in the future and still make
-        data fresh; the verdict notes it. One beyond that does not count.
-    :param recompute: reads all data again. By default, earlier results in the results store are
-        reused as long as the files are unchanged.
-    :param trust_log: uses the statistics in the transaction log of a Delta table if they are exact
-        and its files exist. With False, the rows themselves are read. A dataset may override this
-        setting.
-    :param sample_rows: the maximum number of failing rows per assertion that are kept in the
-        results; 0 keeps none.
+        data fresh; the verdict notes it. One beyond that does not count. (templated)
     :param quarantine: the target for the rows that violate an assertion which failed with a
         severity of `fail_on` or worse: a mapping of dataset names to paths of Delta tables, or a
         folder with one table per dataset. The rows are written whole and unmasked. By default
@@ -178,52 +207,51 @@ class GateOperator(SparkJobOperator):
     :param promote_slice: the columns, each with the single value that all rows of this gate have,
         such as `{"store": "zurich"}`. Only rows with these values are replaced, so that several
         gates or mapped tasks can share a target. (templated)
-    :param only: runs only some of the assertions: the name of an assertion or a check,
-        `CHECK::ASSERTION`, the path of a contract clause or the id of a rule. `*` and `?` are
-        wildcards. Give one, a list, or several separated by commas. If this argument or one of the
-        next four excludes assertions, the run is partial and is marked as such. An assertion must
-        match all of these arguments. (templated)
-    :param tags: only assertions with one of these tags. (templated)
-    :param exclude_tags: no assertions with one of these tags. (templated)
-    :param severity: only assertions of this severity or a worse one. (templated)
-    :param dimensions: only assertions of one of these quality dimensions, such as "completeness".
-        (templated)
-    :param promote_partial: lets a partial run promote rows and update assets, provided that it
-        excludes no assertion that is P0 or `@required`. Without it, `promote_to` is refused, and
-        assets among the `outlets` are not updated.
     :param promote_blocked: with True and `on_violation="warn"`, a blocked gate promotes its rows
         and updates assets all the same; the headline, notices, the commit, the asset and lineage
         say so. Nothing is promoted if an assertion failed that is P0, `@required` or implicit (no
         rows, malformed strings), or if the gate is broken. With False, a blocked gate promotes
         nothing, although the next tasks may run. `promote_to` requires True or False with
-        `on_violation="warn"`, and False with "skip".
+        `on_violation="warn"`, and False with "skip". (templated)
     :param promote_valid: what goes on of a gate that would be blocked only by single rows:
-        `{"max_bad_rows": "1%"}`, or a number of rows, promotes all rows but the bad ones, which are
-        in the quarantine, and the outcome is `warned`. Requires `promote_to` and `quarantine`. The
-        gate blocks as usual if more rows are bad, if an assertion that blocks is not about single
-        rows, or if one does not hold for the other rows.
+        `{"max_bad_rows": "1%"}`, or the same share as 0.01, or a whole number of rows, promotes all
+        rows but the bad ones, which are in the quarantine, and the outcome is `warned`. Requires
+        `promote_to` and `quarantine`. The gate blocks as usual if more rows are bad, if an
+        assertion that blocks is not about single rows, or if one does not hold for the other rows.
+        (templated)
+    :param promote_partial: lets a partial run promote rows and update assets, provided that it
+        excludes no assertion that is P0 or `@required`. Without it, `promote_to` is refused, and
+        assets among the `outlets` are not updated. Requires a selection, and something to promote
+        or update. (templated)
     :param certify_partitions: updates the assets among the `outlets` by partitions (Airflow 3.3):
         each date that passed is one, with the key `2024-05-17`, or `2024-05-17|zurich` with the
         values of `promote_slice` in the order of its columns' names. DAGs that are scheduled by
         partitions of the asset wait for exactly these dates, while Airflow does not start DAGs
         with `schedule=[asset]` for them. Of a range with `on_violation="warn"`, only the dates that
-        passed are certified.
-    :param accept_required: lets a person accept data that violates an assertion which is P0 or
-        `@required`.
-    :param ask_timeout: with "ask", the time to wait for an answer, a `timedelta` or seconds; by
-        default forever.
-    :param ask_default: what happens without an answer: "block" or "accept".
-    :param timeout: the maximum duration of the validation, a `timedelta` or seconds, from the
-        start of the job. The job then cancels its Spark queries and ends without a report. A
-        shorter `execution_timeout`, which also counts the time before the start, takes precedence.
+        passed are certified. (templated)
+    :param ansi: the mode of Spark in which SQL of the suite, the contract and the datasets is
+        evaluated: in ANSI mode an overflow, an invalid cast or a division by zero is an error, and
+        without it NULL. The gate opens its session in this mode; in a session with the other one,
+        by `conf` or on a server, the SQL could not be evaluated. (templated)
+    :param recompute: reads all data again. By default, earlier results in the results store are
+        reused as long as the files are unchanged. (templated)
+    :param trust_log: uses the statistics in the transaction log of a Delta table if they are exact
+        and its files exist. With False, the rows themselves are read. A dataset may override this
+        setting. (templated)
+    :param validation_timeout: the maximum duration of the validation, a `timedelta` or seconds,
+        from the start of the job. The job then cancels its Spark queries and ends without a report.
+        A shorter `execution_timeout`, which also counts the time before the start, takes
+        precedence. (templated)
     :param submit: a service that starts Spark by itself, such as `LivyBatches(...)` or
         `DatabricksRuns(...)` of `dqx_airflow.operators.submitters`, whose fields are rendered. By
         default the Spark connection, which is not used otherwise.
-    :param on_warning: callbacks or notifiers, one or several, invoked with the context when the
-        task succeeds although rules were violated, and when a blocked gate asks. A failing callback
-        is logged.
+    :param on_warning_callback: callbacks or notifiers, one or several, invoked with the context
+        when the task succeeds although rules were violated, and when a blocked gate asks. A failing
+        callback is logged.
     :param deferrable: releases the worker slot while Spark runs: a trigger waits for the driver.
-        Works for drivers on YARN and Kubernetes with `deploy_mode="cluster"`, and with `submit`.
+        Works for drivers on YARN and Kubernetes with `deploy_mode="cluster"`, and with `submit`. By
+        default `default_deferrable` in section `[operators]` of the Airflow configuration with
+        `submit`, else False.
     """
 
     names_all_datasets: ClassVar[bool] = True
@@ -232,6 +260,8 @@ class GateOperator(SparkJobOperator):
     """Whether a function returns the datasets, or the source, when the task runs."""
     operator_extra_links = (GateReportLink(),)
     outlets: list[Any]
+    open_settings: tuple[str, ...] = ()
+    """The names of the settings that are templates, or outputs of tasks."""
     report: GateReport | None = None
     request: GateRequest | None = None
     source_file: Path | None = None
@@ -246,35 +276,35 @@ class GateOperator(SparkJobOperator):
         date: Templated[str | None] = None,
         results_root: Templated[str | None] = None,
         results_conn_id: Templated[str | None] = None,
-        gate: str | None = None,
-        fail_on: str = "P1",
-        on_violation: OnViolation = "fail",
-        allow_empty: bool = False,
-        require_history: bool = False,
-        ansi: bool = True,
-        max_clock_skew_hours: float = DEFAULT_CLOCK_SKEW_HOURS,
-        recompute: bool = False,
-        trust_log: bool = True,
-        sample_rows: int = DEFAULT_SAMPLE_ROWS,
+        gate: Setting[str | None] = None,
+        fail_on: Setting[str] = "P1",
+        on_violation: Setting[OnViolation] = "fail",
+        allow_empty: Setting[bool] = False,
+        require_history: Setting[bool] = False,
+        ansi: Setting[bool] = True,
+        max_clock_skew_hours: Setting[float] = DEFAULT_CLOCK_SKEW_HOURS,
+        recompute: Setting[bool] = False,
+        trust_log: Setting[bool] = True,
+        sample_rows: Setting[int] = DEFAULT_SAMPLE_ROWS,
         quarantine: Templated[str | Mapping[str, str] | None] = None,
         promote_to: Templated[str | os.PathLike[str] | Mapping[str, str] | None] = None,
         promote_slice: Templated[Mapping[str, Any] | None] = None,
         only: Templated[Words] = None,
         tags: Templated[Words] = None,
         exclude_tags: Templated[Words] = None,
-        severity: Templated[str | None] = None,
+        min_severity: Templated[str | None] = None,
         dimensions: Templated[Words] = None,
-        promote_partial: bool = False,
-        promote_blocked: bool | None = None,
-        promote_valid: Mapping[str, Any] | None = None,
-        certify_partitions: bool = False,
-        accept_required: bool = False,
-        ask_timeout: timedelta | float | None = None,
-        ask_default: str = "block",
-        timeout: timedelta | float | None = None,
+        promote_partial: Setting[bool] = False,
+        promote_blocked: Setting[bool | None] = None,
+        promote_valid: Templated[Mapping[str, Any] | None] = None,
+        certify_partitions: Setting[bool] = False,
+        accept_required: Setting[bool] = False,
+        ask_timeout: Setting[timedelta | float | None] = None,
+        ask_default: Setting[str] = "block",
+        validation_timeout: Setting[timedelta | float | None] = None,
         submit: Submitter | None = None,
-        on_warning: Callback | Sequence[Callback] | None = None,
-        deferrable: bool = False,
+        on_warning_callback: Callback | Sequence[Callback] | None = None,
+        deferrable: bool | None = None,
         name: str | None = None,
         **kwargs: Any,
     ) -> None:
@@ -309,7 +339,7 @@ class GateOperator(SparkJobOperator):
         self.only = only
         self.tags = tags
         self.exclude_tags = exclude_tags
-        self.severity = severity
+        self.min_severity = min_severity
         self.dimensions = dimensions
         self.promote_partial = promote_partial
         self.promote_blocked = promote_blocked
@@ -318,20 +348,28 @@ class GateOperator(SparkJobOperator):
         self.accept_required = accept_required
         self.ask_timeout = ask_timeout
         self.ask_default = ask_default
-        self.timeout = timeout
+        self.validation_timeout = validation_timeout
         self.submit = submit
-        self.on_warning = on_warning
-        self.deferrable = deferrable
+        self.on_warning_callback = on_warning_callback
+        self.deferrable = is_deferrable(deferrable, submit)
         self._date_template = date
         self._templates = GateOperator.common_arguments.templates_of(self)
+        self.open_settings = GateOperator.common_arguments.open_settings_of(self)
 
     common_arguments: ClassVar[DeclaredArguments] = declared_arguments(__init__, inherited=["name"])
     """The arguments of all gates, as the constructor declares them."""
     template_fields: Sequence[str] = given_fields(
-        *SparkJobOperator.template_fields, *common_arguments.templated
+        *SparkJobOperator.template_fields,
+        *common_arguments.templated,
+        settings=common_arguments.settings,
+    )
+    template_fields_renderers: ClassVar[dict[str, str]] = dict.fromkeys(
+        ("conf", "env_vars", "datasets", *_MAPPINGS), "json"
     )
     checked_arguments: ClassVar[tuple[str, ...]] = (*common_arguments.names, "outlets", "conf")
     """The arguments that are checked when the DAG is parsed."""
+    settings: ClassVar[tuple[str, ...]] = common_arguments.settings
+    """The arguments that are rendered only if they are templates."""
     true_or_false: ClassVar[tuple[str, ...]] = common_arguments.true_or_false
 
     @property
@@ -344,7 +382,7 @@ class GateOperator(SparkJobOperator):
 
         with as_misconfigured():
             return selection_of(
-                self.only, self.tags, self.exclude_tags, self.severity, self.dimensions
+                self.only, self.tags, self.exclude_tags, self.min_severity, self.dimensions
             )
 
     @abstractmethod
@@ -374,6 +412,10 @@ class GateOperator(SparkJobOperator):
     def own_mistakes(self) -> Iterator[str]:
         """Mistakes in the arguments that only this kind of gate has."""
         yield from ()
+
+    def read_settings(self) -> None:
+        """Gives the settings that were templates values of their types: Airflow renders strings."""
+        GateOperator.common_arguments.read_settings(self, self.open_settings)
 
     def prepare_template(self) -> None:
         """Checks the gate; Airflow calls this for each task of a DAG file that it has parsed.
@@ -533,7 +575,7 @@ class GateOperator(SparkJobOperator):
         ending = end_task(report, self.on_violation)
         self._update_assets(report, reports, context)
         if report.outcome is not Outcome.PASSED:
-            run_callbacks(self.on_warning, context)
+            run_callbacks(self.on_warning_callback, context)
         return ending
 
     def _push_summary(
@@ -608,7 +650,7 @@ class GateOperator(SparkJobOperator):
             self.log.warning("no one is asked: %s", "; ".join(dict.fromkeys(objections)))
             return
         if not is_again:
-            run_callbacks(self.on_warning, context)
+            run_callbacks(self.on_warning_callback, context)
         before = () if is_again else sender(reports, self._results_location)
         ask(reports, context, timeout=self._ask_timeout, default=self.ask_default, before=before)
         raise GateBlockedError(
@@ -661,9 +703,14 @@ class GateOperator(SparkJobOperator):
 
         :raises GateMisconfiguredError: an argument is invalid.
         """
-        from dqx_airflow.operators.mistakes import lost_mistakes, setting_mistakes
+        from dqx_airflow.operators.mistakes import lost_mistakes, setting_mistakes, unread_mistakes
 
-        if mistakes := [*setting_mistakes(self), *lost_mistakes(self, self._templates)]:
+        mistakes = [
+            *setting_mistakes(self),
+            *lost_mistakes(self, (*self._templates, *self.open_settings)),
+            *unread_mistakes(self, self.open_settings),
+        ]
+        if mistakes:
             raise GateMisconfiguredError("; ".join(mistakes))
 
     def build_request(self, context: Any) -> GateRequest:

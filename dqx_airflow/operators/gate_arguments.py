@@ -5,13 +5,21 @@ The signature of a constructor is the only list of its arguments.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias, TypeVar
+
+from dqx_airflow.operators.templates import has_open, is_open
 
 T = TypeVar("T")
 Templated: TypeAlias = Annotated[T, "rendered by Airflow"]
 """The type of an argument that Airflow renders as a template."""
+Setting: TypeAlias = Annotated[T, "rendered by Airflow if it is a template"]
+"""The type of an argument that is rarely a template: a word, a number, or True or False. A template
+is rendered, and its result is read as the type."""
+
+_SETTING = re.compile(r"Setting\[(.*)\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,11 +27,13 @@ class DeclaredArguments:
     """The arguments of the constructor of a gate.
 
     `types` are their types as written in the signature, by name. `templated` are the names of the
-    arguments that Airflow renders, `true_or_false` the names of the boolean ones.
+    arguments that Airflow always renders, `settings` of those that it renders if they are
+    templates, `true_or_false` the names of the boolean ones.
     """
 
     types: Mapping[str, str]
     templated: tuple[str, ...]
+    settings: tuple[str, ...]
     true_or_false: tuple[str, ...]
 
     @property
@@ -35,6 +45,22 @@ class DeclaredArguments:
         """The names of the templated arguments whose value in a gate is not None."""
         return tuple(name for name in self.templated if getattr(gate, name) is not None)
 
+    def open_settings_of(self, gate: Any) -> tuple[str, ...]:
+        """The names of the settings whose value in a gate is a template, or the output of a
+        task."""
+        return tuple(name for name in self.settings if has_open(getattr(gate, name)))
+
+    def read_settings(self, gate: Any, names: Collection[str]) -> None:
+        """Replaces the texts that templates have left in a gate by values of their types. A text
+        that is not of its type stays, for the check of the argument.
+
+        :param names: the names of the settings that were templates.
+        """
+        for name in self.settings:
+            text = getattr(gate, name)
+            if name in names and isinstance(text, str):
+                setattr(gate, name, _value_of(text.strip(), self.types[name]))
+
 
 def declared_arguments(
     constructor: Callable[..., None], *, inherited: Sequence[str] = ()
@@ -43,21 +69,45 @@ def declared_arguments(
 
     :param inherited: the names of arguments that its parent class declares, and handles.
     """
-    types = {
+    written = {
         name: str(type_name)
         for name, type_name in constructor.__annotations__.items()
         if name not in (*inherited, "kwargs", "return")
     }
+    settings = {
+        name: found[1]
+        for name, type_name in written.items()
+        if (found := _SETTING.fullmatch(type_name))
+    }
+    types = {**written, **settings}
     return DeclaredArguments(
         types,
         tuple(name for name, type_name in types.items() if type_name.startswith("Templated[")),
+        tuple(settings),
         tuple(name for name, type_name in types.items() if type_name == "bool"),
     )
 
 
+_TRUE_OR_FALSE = {"true": True, "false": False}
+
+
+def _value_of(text: str, type_name: str) -> object:
+    """The value in the text that a template has left, or the text if it is not of this type.
+
+    :param type_name: the type as it is written in the signature of the constructor.
+    """
+    if "bool" in type_name:
+        return _TRUE_OR_FALSE.get(text.lower(), text)
+    kind = int if "int" in type_name else float if "float" in type_name else str
+    try:
+        return kind(text)
+    except ValueError:
+        return text
+
+
 def one_of(name: str, value: object, words: Sequence[str]) -> Iterator[str]:
-    """Yields a mistake if the value of an argument is not one of its words."""
-    if value not in words:
+    """Yields a mistake if the value of an argument is known, and not one of its words."""
+    if not is_open(value) and value not in words:
         from dqx_airflow.diagnostics.diagnostic import slip_of
 
         listed = f"{', '.join(words[:-1])} or {words[-1]}"

@@ -61,7 +61,9 @@ def build_request(
     datasets, databases = with_databases(
         dataset_ref(str(name), given, trust_log=gate.trust_log) for name, given in settings.items()
     )
-    timeouts = [_seconds(timeout) for timeout in (gate.timeout, execution_timeout) if timeout]
+    timeouts = [
+        _seconds(timeout) for timeout in (gate.validation_timeout, execution_timeout) if timeout
+    ]
     request = values.GateRequest(
         run_key=run_key_of(context, gate.gate, chosen.on),
         attempt=attempt_of(context),

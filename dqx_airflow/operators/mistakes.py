@@ -20,7 +20,7 @@ from dqx_airflow.operators.exceptions import GateMisconfiguredError, mistakes_of
 from dqx_airflow.operators.gate_arguments import as_written, one_of
 from dqx_airflow.operators.gate_request import max_bad_rows
 from dqx_airflow.operators.outcome import OnViolation
-from dqx_airflow.operators.spark_arguments import callback_mistakes, spark_mistakes
+from dqx_airflow.operators.spark_arguments import callback_mistakes, no_template, spark_mistakes
 from dqx_airflow.operators.submitters import submitter_mistake
 from dqx_airflow.operators.templates import has_open, is_open, template_mistakes
 from dqx_airflow.values import Selection, Severity
@@ -54,6 +54,7 @@ def examine(gate: Any, folder: Path | None, dag: Any = None) -> Examined:
     in_data, refs = data_mistakes(gate)
     mistakes = (
         *setting_mistakes(gate),
+        *_idle_mistakes(gate),
         *_outlet_mistakes(gate),
         *template_mistakes(gate, dag),
         *in_data,
@@ -65,7 +66,7 @@ def examine(gate: Any, folder: Path | None, dag: Any = None) -> Examined:
 
 
 def setting_mistakes(gate: Any) -> Iterator[str]:
-    """Mistakes in those arguments of a gate that are never templates."""
+    """Mistakes in those arguments of a gate that are seldom templates."""
     if getattr(gate, "application_args", None):
         yield (
             "application_args is not supported, because the gate passes its request in "
@@ -78,38 +79,64 @@ def setting_mistakes(gate: Any) -> Iterator[str]:
     yield from _partition_mistakes(gate)
     yield from _valid_mistakes(gate)
     yield from _boolean_mistakes(gate)
+    if is_open(gate.deferrable):
+        yield from no_template("deferrable", gate.deferrable)
+    elif not (gate.deferrable is None or isinstance(gate.deferrable, bool)):
+        yield f"deferrable={gate.deferrable!r}: write True or False"
     yield from _number_mistakes(gate)
     yield from spark_mistakes(gate)
     if gate.submit is not None and (mistake := submitter_mistake(gate.submit)):
         yield mistake
     yield from _blank_mistakes(gate)
     yield from _string_mistakes(gate)
-    yield from callback_mistakes("on_warning", gate.on_warning)
+    yield from callback_mistakes("on_warning_callback", gate.on_warning_callback)
     yield from _selection_mistakes(gate)
     yield from gate.own_mistakes()
+
+
+def _idle_mistakes(gate: Any) -> Iterator[str]:
+    """Mistakes for arguments without an effect in this gate. What a template leaves empty when the
+    task runs has none either, and is no mistake."""
+    if gate.promote_partial is True:
+        if all(getattr(gate, name) is None for name in _SELECTING):
+            yield (
+                "promote_partial requires a selection, such as tags: without one, no run is "
+                "partial: select assertions, or remove it"
+            )
+        elif not gate.promote_to and not gate.outlets:
+            yield (
+                "promote_partial requires promote_to, or an asset in outlets: set one, or remove it"
+            )
+    goes_on_anyway = not gate.promote_to or gate.promote_blocked is True
+    if gate.accept_required is True and gate.on_violation == "warn" and goes_on_anyway:
+        yield (
+            "accept_required is for a gate that stops until a person accepts its data, and "
+            "on_violation='warn' lets all data through: write on_violation='ask', or remove it"
+        )
 
 
 def _boolean_mistakes(gate: Any) -> Iterator[str]:
     for name in gate.true_or_false:
         value = getattr(gate, name)
-        if not isinstance(value, bool):
+        if not isinstance(value, bool) and not is_open(value):
             yield f"{name}={value!r}: write True or False"
 
 
 def _number_mistakes(gate: Any) -> Iterator[str]:
     rows = gate.sample_rows
-    if not isinstance(rows, int) or isinstance(rows, bool) or not 0 <= rows <= MOST_SAMPLE_ROWS:
+    is_count = isinstance(rows, int) and not isinstance(rows, bool)
+    if not is_open(rows) and not (is_count and 0 <= rows <= MOST_SAMPLE_ROWS):
         yield f"sample_rows={rows!r}: write a number from 0 to {MOST_SAMPLE_ROWS}"
     skew = gate.max_clock_skew_hours
-    if not is_clock_skew(skew):
+    if not is_open(skew) and not is_clock_skew(skew):
         yield (
             f"max_clock_skew_hours={skew!r}: write a number of hours, from 0 to "
             f"{MOST_CLOCK_SKEW_HOURS}"
         )
-    if gate.timeout is not None and not _is_time(gate.timeout):
+    if not _is_time_or_open(gate.validation_timeout):
         yield (
-            f"timeout={gate.timeout!r}: write a timedelta, or seconds, of more than 0 and at "
-            "most a century, such as timedelta(minutes=10)"
+            f"validation_timeout={gate.validation_timeout!r}: write a timedelta, or seconds, of "
+            "more than 0 and at most a century, such as timedelta(minutes=10)"
         )
 
 
@@ -118,11 +145,11 @@ def _string_mistakes(gate: Any) -> Iterator[str]:
         value = getattr(gate, name)
         if not (value is None or isinstance(value, str | os.PathLike) or is_open(value)):
             yield f"{name}={value!r}: write a string"
-    if not (gate.gate is None or isinstance(gate.gate, str)):
+    if not (gate.gate is None or isinstance(gate.gate, str) or is_open(gate.gate)):
         yield f"gate={gate.gate!r}: write a name, or leave gate out"
 
 
-_SELECTING = ("only", "tags", "exclude_tags", "severity", "dimensions")
+_SELECTING = ("only", "tags", "exclude_tags", "min_severity", "dimensions")
 """The arguments that select assertions; empty ones select all of them."""
 _CHECKED_ELSEWHERE = (
     "suite",
@@ -136,7 +163,9 @@ _CHECKED_ELSEWHERE = (
     "outlets",
     "fail_on",
     "on_violation",
+    "ask_timeout",
     "ask_default",
+    "validation_timeout",
     "unsupported",
     "conf",
     "variables",
@@ -170,10 +199,22 @@ def lost_mistakes(gate: Any, given: Iterable[str]) -> Iterator[str]:
             yield f"{name} was given, and is None now: return a value, or leave {name} out"
 
 
+def unread_mistakes(gate: Any, settings: Iterable[str]) -> Iterator[str]:
+    """Mistakes for settings that are still templates when the task runs.
+
+    :param settings: the names of the settings that are templates in the DAG.
+    """
+    for name in settings:
+        if has_open(getattr(gate, name)):
+            yield f"{name}={getattr(gate, name)!r}: a template must not result in a template"
+
+
 def _promotion_mistakes(gate: Any) -> Iterator[str]:
     """Mistakes in `promote_blocked`, required if a blocked gate lets the next tasks run."""
     choice = gate.promote_blocked
     promotes = bool(gate.promote_to)
+    if is_open(choice) or is_open(gate.on_violation):
+        return
     if not (choice is None or isinstance(choice, bool)):
         yield f"promote_blocked={choice!r}: write True or False"
     elif is_open(gate.promote_to) and not isinstance(gate.promote_to, str):
@@ -205,7 +246,8 @@ def _valid_mistakes(gate: Any) -> Iterator[str]:
     """Mistakes in `promote_valid`, which requires a promotion target and a quarantine."""
     if gate.promote_valid is None:
         return
-    yield from mistakes_of(lambda: max_bad_rows(gate.promote_valid))
+    if not has_open(gate.promote_valid):
+        yield from mistakes_of(lambda: max_bad_rows(gate.promote_valid))
     for name in ("promote_to", "quarantine"):
         if not getattr(gate, name):
             yield f"promote_valid requires {name}: set {name} as well, or remove promote_valid"
@@ -224,7 +266,7 @@ def _valid_mistakes(gate: Any) -> Iterator[str]:
 def _ask_mistakes(gate: Any) -> Iterator[str]:
     yield from one_of("ask_default", gate.ask_default, ("block", "accept"))
     limit = gate.ask_timeout
-    if limit is not None and not is_open(limit) and not _is_time(limit):
+    if not _is_time_or_open(limit):
         yield (
             f"ask_timeout={limit!r}: write a timedelta, or seconds, of more than 0 and at most "
             "a century"
@@ -251,13 +293,15 @@ def _selection_before(gate: Any) -> Selection | None:
 
     :raises GateMisconfiguredError: it is invalid.
     """
-    given = (gate.only, gate.tags, gate.exclude_tags, gate.severity, gate.dimensions)
+    given = tuple(getattr(gate, name) for name in _SELECTING)
     selection: Selection | None = None if any(map(has_open, given)) else gate.selection
     return selection
 
 
 def _selection_mistakes(gate: Any) -> Iterator[str]:
     targets = (gate.promote_to,) if gate.promote_to else ()
+    if is_open(gate.promote_partial):
+        return
 
     def check() -> None:
         require_whole_run(
@@ -276,7 +320,7 @@ def _outlet_mistakes(gate: Any) -> Iterator[str]:
         # An asset is a path to Python.
         elif not isinstance(outlet, BaseAsset) and isinstance(outlet, _NO_ASSET):
             yield f"outlets has {outlet!r}: write an Asset"
-    if known_selection(gate) is None or gate.promote_partial is True:
+    if known_selection(gate) is None or gate.promote_partial is not False:
         return
     if any(isinstance(outlet, BaseAsset) for outlet in _each(gate.outlets)):
         yield (
@@ -297,6 +341,11 @@ def _partition_mistakes(gate: Any) -> Iterator[str]:
             "certify_partitions certifies dates of assets: add one to the outlets, such as "
             "outlets=[Asset('orders')], or remove it"
         )
+
+
+def _is_time_or_open(given: object) -> bool:
+    """True for a duration, for None, and for what is only known when the task runs."""
+    return given is None or is_open(given) or _is_time(given)
 
 
 def _is_time(given: object) -> bool:

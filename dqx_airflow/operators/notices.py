@@ -2,7 +2,7 @@
 only when a slice begins to block, blocks for more, and recovers.
 
 For the callbacks of tasks: `on_failure_callback`, `on_retry_callback`, `on_skipped_callback`,
-`on_success_callback`, and `on_warning` of a gate.
+`on_success_callback`, and `on_warning_callback` of a gate.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from airflow.sdk.definitions.mappedoperator import MappedOperator, OperatorParti
 from dqx_airflow import __version__
 from dqx_airflow.operators.exceptions import GateMisconfiguredError
 from dqx_airflow.operators.spark_arguments import SPARK_ARGUMENTS, spark_values
-from dqx_airflow.operators.templates import has_open
+from dqx_airflow.operators.templates import LATER, has_open
 
 if TYPE_CHECKING:
     from dqx_airflow.operators.mistakes import Examined
@@ -114,20 +114,6 @@ _Statuses = list[tuple[str, int, int]]
 
 _notes: dict[Path, dict[str, _Statuses]] = {}
 """The notes that this process has read, by their file."""
-
-
-class _Later:
-    """A placeholder for an argument that not all instances of a mapped gate share."""
-
-    def iter_references(self) -> Iterable[Any]:
-        """Like the output of a task: it is known when the task runs."""
-        return ()
-
-    def __repr__(self) -> str:
-        return "later"
-
-
-LATER = _Later()
 
 
 def require_sound(gate: Any) -> None:
@@ -285,6 +271,12 @@ def require_known(kind: type[Any], given: Mapping[str, Any]) -> None:
     _require_none({str(given.get("task_id")): _unknown_names(kind, given)})
 
 
+_FORMER = {
+    "on_warning": "on_warning_callback",
+    "timeout": "validation_timeout",
+    "severity": "min_severity",
+}
+"""The arguments that had another name, which Airflow or another operator has for something else."""
 _SOURCES = ("suite", "contract")
 """No slips, but arguments of the other gate."""
 
@@ -299,7 +291,9 @@ def _unknown_names(kind: type[Any], given: Iterable[str]) -> list[str]:
     own = _parameters(kind.__mro__[:3])
     mistakes = []
     for name in unknown:
-        near = None if name in _SOURCES else nearest(name, own) or slip_of(name, sorted(known))
+        near = _FORMER.get(name)
+        if near is None and name not in _SOURCES:
+            near = nearest(name, own) or slip_of(name, sorted(known))
         meant = f"did you mean '{near}'?" if near else "remove it"
         mistakes.append(f"unknown argument {name}: {meant}")
     return mistakes
@@ -322,7 +316,8 @@ def _default(kind: type[Any], name: str) -> Any:
     parameter = _parameters(kind.__mro__).get(name)
     if parameter is None or parameter.default is inspect.Parameter.empty:
         return LATER
-    return LATER if name in kind.template_fields else parameter.default
+    is_rendered = name in kind.template_fields and name not in kind.settings
+    return LATER if is_rendered else parameter.default
 
 
 def _require_none(mistakes: Mapping[str, Sequence[str]]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from dqx_airflow.operators.gate_arguments import as_written, one_of
-from dqx_airflow.operators.templates import is_open
+from dqx_airflow.operators.templates import LATER, is_open
 
 _STRINGS = (
     "conn_id",
@@ -37,7 +37,19 @@ _DEPLOY_MODES = ("client", "cluster")
 _CALLBACKS = tuple(
     f"on_{state}_callback" for state in ("execute", "failure", "success", "retry", "skipped")
 )
-SPARK_ARGUMENTS = (*_STRINGS, *_COUNTS, "deploy_mode", "verbose", "env_vars", *_CALLBACKS)
+_SWITCHES = ("verbose", "do_xcom_push")
+_OTHERS = (
+    "status_poll_interval",
+    "use_krb5ccache",
+    "track_driver_via_k8s_api",
+    "yarn_track_via_rm_api",
+    "yarn_rm_auth",
+    "openlineage_inject_parent_job_info",
+    "openlineage_inject_transport_info",
+    "reconnect_on_retry",
+)
+_PASSED_ON = (*_STRINGS, *_COUNTS, *_SWITCHES, *_OTHERS, "deploy_mode", "env_vars")
+SPARK_ARGUMENTS = (*_PASSED_ON, *_CALLBACKS)
 _ATTRIBUTES = tuple((name, f"_{name}") for name in SPARK_ARGUMENTS)
 
 
@@ -50,11 +62,14 @@ def spark_values(gate: Any) -> list[Any]:
 
 def spark_mistakes(gate: Any) -> Iterator[str]:
     """Mistakes in the arguments of a gate for the submission of its job, and in its callbacks."""
-    given = {
+    values = {
         name: value
         for name, value in zip(SPARK_ARGUMENTS, spark_values(gate), strict=True)
-        if value is not None and not is_open(value)
+        if value is not None
     }
+    given = {name: value for name, value in values.items() if not is_open(value)}
+    for name in sorted(values.keys() - given.keys() - {*type(gate).template_fields}):
+        yield from no_template(name, values[name])
     for name in _STRINGS:
         value = given.get(name, "")
         if isinstance(value, list | tuple | set):
@@ -67,12 +82,25 @@ def spark_mistakes(gate: Any) -> Iterator[str]:
             yield f"{name}={value!r}: write a number, 1 or more"
     if "deploy_mode" in given:
         yield from one_of("deploy_mode", given["deploy_mode"], _DEPLOY_MODES)
-    if not isinstance(given.get("verbose", False), bool):
-        yield f"verbose={given['verbose']!r}: write True or False"
+    for name in _SWITCHES:
+        if not isinstance(given.get(name, True), bool):
+            yield f"{name}={given[name]!r}: write True or False"
+    if given.get("do_xcom_push") is False:
+        yield (
+            "do_xcom_push=False: notices, pages and read_validated find the run of a gate by the "
+            "summary in XCom, a few kB: write do_xcom_push=True"
+        )
     yield from _conf_mistakes(gate.conf)
     yield from _variable_mistakes(given.get("env_vars"))
     for name in _CALLBACKS:
         yield from callback_mistakes(name, given.get(name))
+
+
+def no_template(name: str, value: Any) -> Iterator[str]:
+    """Yields a mistake for a template, or the output of a task, in an argument that Airflow does
+    not render: it would be taken literally."""
+    if value is not LATER and is_open(value):
+        yield f"{name}={value!r}: it is not rendered as a template: write the value itself"
 
 
 def callback_mistakes(name: str, given: Any) -> Iterator[str]:

@@ -339,6 +339,16 @@ class SparkJobOperator(SparkSubmitOperator):
         return bool(mode != "cluster")
 
 
+def is_deferrable(given: bool | None, submitter: Submitter | None) -> bool:
+    """Whether a gate releases its slot while Spark runs: as it says, else on a service as Airflow's
+    `default_deferrable` says. Not every Spark connection leads to a driver that can be tracked."""
+    if given is None and submitter is not None:
+        from airflow.providers.common.compat.sdk import conf
+
+        return bool(conf.getboolean("operators", "default_deferrable", fallback=False))
+    return False if given is None else given
+
+
 def _name_driver_pod(hook: Any) -> None:
     """Sets the name of the driver's pod, so that the hook has it even if Spark does not log it.
 

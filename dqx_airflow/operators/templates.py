@@ -5,10 +5,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from airflow.sdk.definitions.context import Context
+
+
+class _Later:
+    """A placeholder for an argument that not all instances of a mapped gate share."""
+
+    def iter_references(self) -> Iterable[Any]:
+        """Like the output of a task: it is known when the task runs."""
+        return ()
+
+    def __repr__(self) -> str:
+        return "later"
+
+
+LATER = _Later()
 
 
 def is_open(value: object) -> bool:
@@ -30,23 +44,26 @@ def has_open(value: object) -> bool:
     return is_open(value)
 
 
-def given_fields(*names: str) -> Sequence[str]:
-    """`template_fields` for a class of operators: for an operator, those fields that are not None.
+def given_fields(*names: str, settings: Sequence[str] = ()) -> Sequence[str]:
+    """`template_fields` for a class of operators: for an operator, those fields that are not None,
+    and the settings that are templates, which its attribute `open_settings` names.
 
     Airflow inspects each template field of each operator several times when it parses a DAG file,
     stores the names of all of them, and displays each in the UI.
     """
-    return cast("Sequence[str]", _GivenFields(names))
+    return cast("Sequence[str]", _GivenFields(names, settings))
 
 
 class _GivenFields:
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self.names = names
+    def __init__(self, names: tuple[str, ...], settings: Sequence[str]) -> None:
+        self.names = tuple(name for name in names if name not in settings)
+        self.settings = tuple(settings)
 
     def __get__(self, operator: Any, kind: type[Any] | None = None) -> tuple[str, ...]:
         if operator is None:
-            return self.names
-        return tuple(name for name in self.names if getattr(operator, name, None) is not None)
+            return self.names + self.settings
+        given = (name for name in self.names if getattr(operator, name, None) is not None)
+        return (*given, *getattr(operator, "open_settings", ()))
 
 
 _IN_SINGLE_BRACES = re.compile(r"(?<!\{)\{\s*(\w+)\s*\}(?!\})")

@@ -27,7 +27,7 @@ from dqx_airflow.values.contracts import (
     SourceFile,
     SourceLocation,
 )
-from dqx_airflow.values.exact import is_finite_number
+from dqx_airflow.values.exact import exact_text, is_finite_number
 from dqx_airflow.values.redact import redact_urls
 
 FORMATS = ("delta", "parquet", "csv", "json", "orc", "avro", "iceberg")
@@ -522,7 +522,7 @@ def selection_of(
     only: Words = None,
     tags: Words = None,
     exclude_tags: Words = None,
-    severity: Severity | str | None = None,
+    min_severity: Severity | str | None = None,
     dimensions: Words = None,
 ) -> Selection | None:
     """The given selection; None if there is none, which selects everything.
@@ -533,7 +533,7 @@ def selection_of(
         _words("only", only),
         _words("tags", tags),
         _words("exclude_tags", exclude_tags),
-        _severity(severity),
+        _severity(min_severity),
         tuple(map(str.lower, _words("dimensions", dimensions))),
     )
     return selection if selection != Selection() else None
@@ -554,23 +554,37 @@ def require_whole_run(
         )
 
 
-_LIMIT = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,15})?)%|[0-9]{1,18}")
+_PERCENTAGE = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,15})?)%")
+_SHARE = re.compile(r"0?\.[0-9]{1,17}|[1-9](?:\.[0-9]{1,17})?e-[0-9]{1,2}")
+_COUNT = re.compile(r"[0-9]{1,18}")
+
+
+def share_of(given: object) -> Fraction | None:
+    """A share between 0 and 1, given as a percentage such as `"1%"` or as the number `0.01`; None
+    for what is neither."""
+    text = "" if isinstance(given, bool) else str(given).replace(" ", "")
+    if found := _PERCENTAGE.fullmatch(text):
+        share = Fraction(found[1]) / 100
+        return share if share <= 1 else None
+    return Fraction(text) if _SHARE.fullmatch(text) else None
 
 
 def bad_rows_limit(given: object) -> str:
-    """The maximum of rows that a promotion may leave out, a number or a share such as `1%`.
+    """The maximum of rows that a promotion may leave out: a number, or a share such as `1%`, which
+    `0.01` is as well.
 
     :raises RequestError: it is neither.
     """
+    share = share_of(given)
+    if share:
+        return f"{exact_text(100 * share)}%"
     text = "" if isinstance(given, bool) else str(given).replace(" ", "")
-    found = _LIMIT.fullmatch(text)
-    share = Fraction(found[1] or 0) if found else Fraction(101)
-    if found is None or not float(text.rstrip("%")) or share > 100:
-        raise RequestError(
-            f"max_bad_rows={given!r}: write a number of rows, such as 100, or a share of them, "
-            "such as '1%', of more than 0"
-        )
-    return text
+    if _COUNT.fullmatch(text) and int(text):
+        return text
+    raise RequestError(
+        f"max_bad_rows={given!r}: write a number of rows, such as 100, or a share of them, such as "
+        "'1%' or 0.01, of more than 0"
+    )
 
 
 def most_bad_rows(limit: str, rows: int) -> int:
@@ -602,4 +616,4 @@ def _severity(given: Severity | str | None) -> Severity | None:
     try:
         return Severity(given)
     except ValueError:
-        raise RequestError(f"severity={given!r}: write P0, P1, P2 or P3") from None
+        raise RequestError(f"min_severity={given!r}: write P0, P1, P2 or P3") from None

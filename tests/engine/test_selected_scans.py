@@ -112,7 +112,7 @@ def test_a_partial_pass_supersedes_no_whole_run_and_a_partial_failure_does(
 def test_an_empty_selection_is_refused_before_spark(gate: GateRequest) -> None:
     for chosen, problem in (
         (attempt(gate, 1, only="idz"), "no assertion or check is named 'idz'"),
-        (attempt(gate, 1, tags="fast", severity="P0"), "no assertion is selected"),
+        (attempt(gate, 1, tags="fast", min_severity="P0"), "no assertion is selected"),
     ):
         with pytest.raises(RequestError, match=problem):
             run_gates([chosen], lambda _: pytest.fail("a session was opened"))

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.airflow
 SELECTS = "selects all assertions: more is judged"
 OF_SPARK = "how Spark is started, not what is judged"
 HARMLESS = {
-    **dict.fromkeys(("only", "tags", "exclude_tags", "severity", "dimensions"), SELECTS),
+    **dict.fromkeys(("only", "tags", "exclude_tags", "min_severity", "dimensions"), SELECTS),
     "variables": "the values of a contract, which may be empty texts",
     "conf": OF_SPARK,
     "env_vars": OF_SPARK,
@@ -109,7 +109,7 @@ def test_what_a_template_or_a_task_returns_is_checked_when_the_task_runs(
 
 
 def test_an_empty_selection_selects_everything(operators: ModuleType, folder: Path) -> None:
-    for name in ("only", "tags", "exclude_tags", "severity", "dimensions"):
+    for name in ("only", "tags", "exclude_tags", "min_severity", "dimensions"):
         gate = made(operators, "DqlGateOperator", **{name: ""})
         assert gate.selection is None
         assert mistakes(gate, folder) == ""

@@ -4,6 +4,8 @@ change nothing."""
 from __future__ import annotations
 
 import contextlib
+import inspect
+import re
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -106,3 +108,115 @@ def test_a_request_takes_over_arguments_of_its_name_and_type(operators: ModuleTy
         "promote_partial": False,
         "accept_required": False,
     }
+
+
+WRITTEN = "{{ 'written' }}"
+OF_THE_TASK = {"application_args", "durable", "reconnect_on_retry", "kwargs"}
+"""Arguments of `SparkSubmitOperator` that a gate does not pass on."""
+
+
+def arguments_of_spark() -> set[str]:
+    from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+
+    return {*inspect.signature(SparkSubmitOperator.__init__).parameters} - {"self"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_template_in_any_argument_is_rendered_or_refused(
+    gates: Gates, kind: str, operators: ModuleType, dag_folder: Path
+) -> None:
+    from dqx_airflow.operators.mistakes import examine
+
+    names = {*declared(getattr(operators, kind)), *arguments_of_spark()} - OF_THE_TASK
+    assert {"gate", "fail_on", "on_violation", "recompute", "conn_id", "submit"} <= names
+    literal = []
+    for name in sorted(names):
+        gate = gates(**{name: WRITTEN})
+        if any(mistake.startswith(name) for mistake in examine(gate, dag_folder).mistakes):
+            continue
+        gate.render_template_fields(gates.context)
+        if WRITTEN in repr((getattr(gate, name, None), getattr(gate, f"_{name}", None))):
+            literal.append(name)
+    assert literal == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_template_of_a_setting_is_a_mistake_before_the_task_runs(
+    gates: Gates, kind: str, operators: ModuleType, dag_folder: Path
+) -> None:
+    from dqx_airflow.operators.mistakes import examine
+
+    given = dict.fromkeys(getattr(operators, kind).settings, "{{ params.later }}")
+    gate = gates(**given)
+    assert examine(gate, dag_folder).mistakes == ()
+    assert {*given} <= {*gate.template_fields}
+    assert not {*given} & {*gates().template_fields}
+
+
+@pytest.mark.parametrize("kind", ["DqlGateOperator"])
+def test_the_result_of_a_template_is_read_as_the_type_of_the_argument(
+    gates: Gates, kind: str, spark_submit: SparkSubmit
+) -> None:
+    given = {
+        "gate": "{{ 'lake' }}.gate",
+        "fail_on": "{{ 'P0' }}",
+        "on_violation": "{{ 'warn' }}",
+        "allow_empty": "{{ 1 == 1 }}",
+        "recompute": "{{ 'false' }}",
+        "sample_rows": "{{ 2 + 1 }}",
+        "max_clock_skew_hours": "{{ 1.5 }}",
+        "validation_timeout": "{{ 90 }}",
+        "promote_valid": {"max_bad_rows": "{{ 0.01 }}"},
+        "promote_to": "/lake/silver",
+        "promote_blocked": "{{ false }}",
+        "quarantine": "/lake/bad",
+    }
+    gate = gates.rendered(**given)
+    spark_submit.will("passed")
+    assert gate.execute(gates.context) == "passed"
+    request = gate.request
+    assert (request.run_key.gate, request.fail_on.value) == ("lake.gate", "P0")
+    assert (request.allow_empty, request.recompute) == (True, False)
+    assert (request.sample_rows, request.max_clock_skew_hours) == (3, 1.5)
+    assert (request.timeout_s, request.promote_valid) == (90, "1%")
+    assert (gate.on_violation, gate.promote_blocked) == ("warn", False)
+
+
+@pytest.mark.parametrize("kind", ["DqlGateOperator"])
+@pytest.mark.parametrize(
+    ("name", "text", "problem"),
+    [
+        ("allow_empty", "perhaps", "allow_empty='perhaps': write True or False"),
+        ("fail_on", "P7", "fail_on='P7': write P0, P1, P2 or P3"),
+        ("on_violation", "pass", "on_violation='pass': write fail, skip, warn or ask"),
+        ("sample_rows", "1e3", "sample_rows='1e3': write a number from 0"),
+        ("validation_timeout", "10m", "validation_timeout='10m': write a timedelta"),
+        ("promote_blocked", "None", "promote_blocked='None': write True or False"),
+        ("gate", "", "gate='': it is empty"),
+    ],
+)
+def test_a_template_whose_result_is_no_value_stops_the_gate(
+    gates: Gates, kind: str, spark_submit: SparkSubmit, name: str, text: str, problem: str
+) -> None:
+    gates.fails("GateMisconfiguredError", re.escape(problem), **{name: f"{{{{ '{text}' }}}}"})
+    assert spark_submit.calls == []
+
+
+@pytest.mark.parametrize("kind", ["DqlGateOperator"])
+@pytest.mark.parametrize("default", ["True", "False"])
+def test_a_gate_on_a_service_is_deferrable_by_the_setting_of_airflow(
+    gates: Gates, kind: str, default: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dqx_airflow.operators.submitters import LivyBatches
+
+    monkeypatch.setenv("AIRFLOW__OPERATORS__DEFAULT_DEFERRABLE", default)
+    assert gates(submit=LivyBatches({})).deferrable is (default == "True")
+    assert gates(submit=LivyBatches({}), deferrable=False).deferrable is False
+    assert gates().deferrable is False  # a client driver has nothing to wait for
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_renderers_are_for_template_fields(operators: ModuleType, kind: str, gates: Gates) -> None:
+    operator = getattr(operators, kind)
+    assert {*operator.template_fields_renderers} <= {*operator.template_fields}
+    assert operator.template_fields_renderers["datasets"] == "json"

@@ -235,6 +235,6 @@ def test_a_job_ends_at_its_deadline_though_its_server_hangs(
         r"longer than 1 seconds; increase the",
         conn_id="server",
         env_vars={"DQX_TEST": tmp_path},
-        timeout=1,
+        validation_timeout=1,
     )
     assert processes_of(tmp_path) == []

@@ -257,7 +257,7 @@ def test_a_timeout_is_an_error_of_its_own(gate: Gates, request_json: str) -> Non
 
 
 def test_a_driver_that_ended_at_its_deadline_is_an_error_of_its_own(gate: Gates) -> None:
-    request = to_json(gate.request(timeout=90))
+    request = to_json(gate.request(validation_timeout=90))
     event = {"request": request, "how": "it ended as FAILED", "code": 124, "is_late": False}
     with pytest.raises(
         gate.operators.GateTimeoutError, match="took longer than 90 seconds; increase"

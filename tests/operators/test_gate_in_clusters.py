@@ -131,7 +131,7 @@ def test_a_timeout_in_the_cluster_is_an_error_of_its_own(
         "GateTimeoutError",
         "longer than 5 seconds; increase the",
         datasets={"orders": {"query": ENDLESS}},
-        timeout=5,
+        validation_timeout=5,
         **in_cluster,
     )
     assert cluster.fate(cluster.drivers()[0]) == "FAILED"
@@ -202,6 +202,6 @@ def test_a_driver_killed_in_the_cluster_is_reported(
 def test_a_timeout_is_recognised_by_the_exit_code(
     operators: ModuleType, context: Context, deferred: Callable[..., tuple[Any, Any]]
 ) -> None:
-    made, trigger = deferred(timeout=5)
+    made, trigger = deferred(validation_timeout=5)
     with pytest.raises(operators.GateTimeoutError, match="longer than 5 seconds; increase the"):
         made.execute_complete(context, event_of(trigger))

@@ -44,6 +44,7 @@ FAILED = {
     "status": "failed",
     "severity": "P0",
     "value": 3,
+    "scaled_value": 3,
     "expression": "each row: customer_id > 0",
     "expected": "== 0 violating rows",
 }
@@ -108,9 +109,14 @@ def test_a_notice_has_the_failures_and_links(notice_for: Notice) -> None:
 def test_a_notice_names_the_group_and_says_in_words_that_there_is_no_value(
     notice_for: Notice,
 ) -> None:
-    rows = {**FAILED, "expression": "num_rows()", "value": 0, "expected": "> 0 for each store"}
+    rows = {
+        **FAILED,
+        "expression": "num_rows()",
+        "scaled_value": 0,
+        "expected": "> 0 for each store",
+    }
     of_group = {**rows, "worst_group": '"basel"'}
-    notice = notice_for({**BLOCKED, "verdicts": [of_group, {**FAILED, "value": None}]})
+    notice = notice_for({**BLOCKED, "verdicts": [of_group, {**FAILED, "scaled_value": None}]})
     assert '`num_rows() is 0 for "basel", expected > 0 for each store`' in notice.markdown
     assert (
         "`each row: customer_id > 0 has no value, expected == 0 violating rows`" in notice.markdown
@@ -165,7 +171,7 @@ def test_the_worst_failures_are_listed_and_the_rest_counted(notice_for: Notice) 
 
 
 def test_an_unevaluated_assertion_is_listed_with_its_reason(notice_for: Notice) -> None:
-    broken = {**FAILED, "status": "error", "value": None, "reason": "no column idd"}
+    broken = {**FAILED, "status": "error", "scaled_value": None, "reason": "no column idd"}
     counts = {"passed": 0, "failed": 0, "skipped": 0, "error": 1}
     notice = notice_for({**BLOCKED, "outcome": "broken", "counts": counts, "verdicts": [broken]})
     assert "broken: data of 2024-05-17: 0 of 1 assertions failed, 1 could not" in notice.markdown
@@ -177,7 +183,7 @@ def test_an_unevaluated_assertion_is_listed_with_its_reason(notice_for: Notice) 
     ["<!channel>", "<@U123>", "<https://evil.example|look>", "`@everyone`", "</b><script>", "a\nb"],
 )
 def test_names_and_values_stay_text(notice_for: Notice, text: str) -> None:
-    hostile = {**FAILED, "name": text, "value": text, "expected": text}
+    hostile = {**FAILED, "name": text, "scaled_value": text, "expected": text}
     notice = notice_for({**BLOCKED, "gate": text, "headline": text, "verdicts": [hostile]})
     assert not re.search(r"<[!@h/]", notice.markdown)
     outside = re.sub(r"`[^`\n]*`", "", notice.markdown)
@@ -189,7 +195,7 @@ def test_names_and_values_stay_text(notice_for: Notice, text: str) -> None:
 
 
 def test_a_notice_is_bounded(notice_for: Notice) -> None:
-    long = dict.fromkeys(("name", "value", "expected", "reason"), "x" * 200)
+    long = dict.fromkeys(("name", "scaled_value", "expected", "reason"), "x" * 200)
     verdicts = [{**FAILED, **long}] * 20
     blocked = {**BLOCKED, "headline": "x" * 1000, "gate": "x" * 200, "verdicts": verdicts}
     notice = notice_for(blocked)
@@ -231,7 +237,7 @@ with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
         suite="orders.dql",
         datasets={"orders": "/lake/orders"},
         on_violation="ON_VIOLATION",
-        on_warning=warned,
+        on_warning_callback=warned,
         on_failure_callback=notify_with(lambda notice: Note("failure: " + notice.text)),
         on_skipped_callback=Note("skipped: {{ ti.task_id }}"),
     )

@@ -630,7 +630,9 @@ def test_a_job_that_ended_itself_at_its_timeout_is_an_error_of_its_own(
 ) -> None:
     (spark_submit.home / "output").write_text("error: the gate took longer than 90 seconds\n")
     spark_submit.will("prints=output exit=124")
-    gate_there.fails("GateTimeoutError", "took longer than 90 seconds; increase", timeout=90)
+    gate_there.fails(
+        "GateTimeoutError", "took longer than 90 seconds; increase", validation_timeout=90
+    )
 
 
 # Submitters of one's own
@@ -732,5 +734,5 @@ def test_the_timeout_of_a_gate_ends_the_real_job(gate: Gates, service: SparkServ
         "longer than 5 seconds",
         datasets={"orders": {"query": ENDLESS}},
         submit=submit,
-        timeout=5,
+        validation_timeout=5,
     )

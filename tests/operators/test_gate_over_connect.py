@@ -193,7 +193,7 @@ def test_a_timeout_cancels_what_the_server_runs(
         "longer than 25 seconds",
         conn_id="server",
         datasets=datasets,
-        timeout=25,
+        validation_timeout=25,
         **connected,
     )
     wait_for(lambda: server.jobs("failed") > cancelled)

@@ -111,7 +111,7 @@ ContractGateOperator.partial(task_id="n", contract="orders.yaml", promote_to="/b
 DqlGateOperator(
     task_id="o", suite="orders.dql", datasets=land(), conf=land(), outlets=Asset("file:///a"),
     env_vars={"A": "{{ params.a }}", "B": land()}, packages="a:b:1", executor_memory="4g",
-    num_executors=2, deploy_mode="cluster", on_failure_callback=[print], on_warning=print,
+    num_executors=2, deploy_mode="cluster", on_failure_callback=[print], on_warning_callback=print,
 )
 @task.dql_gate(suite="orders.dql", quarantine={"orders": "/bad"})
 def g(): return {"orders": "/a"}
@@ -172,10 +172,11 @@ class Tell(BaseNotifier):
 def land(): return {"orders": "/a"}
 landed = land()
 kept = dict(suite="orders.dql", outlets=[Asset("file:///x")])
-DqlGateOperator(task_id="a", datasets=landed, on_warning=lambda context: None, **kept)
+DqlGateOperator(task_id="a", datasets=landed, on_warning_callback=lambda context: None, **kept)
 ref = DatasetRef("orders", "/a")
-DqlGateOperator(task_id="b", datasets={"orders": ref}, on_warning=Tell(), **kept)
-DqlGateOperator(task_id="c", datasets={"orders": landed["x"]}, on_warning=[Tell(), print], **kept)
+DqlGateOperator(task_id="b", datasets={"orders": ref}, on_warning_callback=Tell(), **kept)
+told = [Tell(), print]
+DqlGateOperator(task_id="c", datasets={"orders": landed["x"]}, on_warning_callback=told, **kept)
 DqlGateOperator.partial(task_id="d", **kept).expand(datasets=landed.map(dict))
 """
 

@@ -241,10 +241,10 @@ def test_a_log_is_trusted_unless_gate_or_dataset_turn_it_off(
 @pytest.mark.parametrize(
     ("given", "seconds"),
     [
-        ({"timeout": 90}, 90.0),
-        ({"timeout": timedelta(minutes=2)}, 120.0),
-        ({"timeout": 90.5, "execution_timeout": timedelta(minutes=2)}, 90.5),
-        ({"timeout": 300, "execution_timeout": timedelta(minutes=2)}, 120.0),
+        ({"validation_timeout": 90}, 90.0),
+        ({"validation_timeout": timedelta(minutes=2)}, 120.0),
+        ({"validation_timeout": 90.5, "execution_timeout": timedelta(minutes=2)}, 90.5),
+        ({"validation_timeout": 300, "execution_timeout": timedelta(minutes=2)}, 120.0),
     ],
     ids=str,
 )
@@ -258,7 +258,9 @@ def test_the_shorter_of_two_timeouts_applies(
 def test_an_invalid_timeout_is_refused(
     gate: Gates, spark_submit: SparkSubmit, timeout: Any
 ) -> None:
-    gate.fails("GateMisconfiguredError", "write a timedelta, or seconds", timeout=timeout)
+    gate.fails(
+        "GateMisconfiguredError", "write a timedelta, or seconds", validation_timeout=timeout
+    )
     assert spark_submit.calls == []
 
 
@@ -427,7 +429,7 @@ MISUSES: list[tuple[dict[str, Any], str]] = [
     ({"promote_to": "/p", "on_violation": Named.WARN}, r"without the rows of a blocked gate"),
     (
         {"promote_to": "/p", "on_violation": "warn", "promote_blocked": OUTPUT_OF_A_TASK},
-        r"promote_blocked=.*: write True or False",
+        r"promote_blocked=.*: a template must not result in a template",
     ),
     (
         {"promote_to": "/p", "on_violation": "skip", "promote_blocked": True},
@@ -451,8 +453,8 @@ MISUSES: list[tuple[dict[str, Any], str]] = [
         r"promote_valid has the unknown key 'max_bad_row': did you mean 'max_bad_rows'\?",
     ),
     (
-        VALID | {"promote_valid": {"max_bad_rows": 0.01}},
-        r"max_bad_rows=0.01: write a number of rows, such as 100, or a share",
+        VALID | {"promote_valid": {"max_bad_rows": 1.5}},
+        r"max_bad_rows=1.5: write a number of rows, such as 100, or a share",
     ),
     (VALID | {"promote_valid": {"max_bad_rows": "101%"}}, r"max_bad_rows='101%': write a number"),
     (
@@ -544,7 +546,7 @@ def test_the_date_of_a_run_is_in_utc_like_ds(gate: Gates) -> None:
 
 def test_a_selection_is_rendered_into_the_request(gate: Gates) -> None:
     given = {"only": ["{{ layer }}.*", "orders.id"], "tags": "a, {{ ds }}"}
-    built = gate.request(severity="{{ '' }}", **given)
+    built = gate.request(min_severity="{{ '' }}", **given)
     assert built.selection == Selection(("silver.*", "orders.id"), ("a", "2024-05-17"))
     assert gate.request().selection is None
     nothing = gate.request(only="{{ '' }}")
@@ -555,7 +557,7 @@ def test_a_selection_is_checked_before_anything_is_submitted(gate: Gates) -> Non
     assert gate.checked(only="{{ 'orders.i?' }}").selection == Selection(("orders.i?",))
     for given, problem in (
         ({"only": "{{ layer }}"}, "no assertion or check is named 'silver'"),
-        ({"severity": "{{ layer }}"}, "severity='silver': write P0, P1, P2 or P3"),
+        ({"min_severity": "{{ layer }}"}, "min_severity='silver': write P0, P1, P2 or P3"),
         ({"only": "Completeness", "promote_to": "/lake/silver"}, "promote_to promotes rows that"),
     ):
         with pytest.raises(Exception, match=re.escape(problem)) as caught:
@@ -581,7 +583,7 @@ def test_each_of_several_suites_gets_its_part_of_a_selection(gate: Gates) -> Non
     assert (part.suite.text, part.selection) == (SECOND.strip(), Selection(tags=("fast",)))
     for given, problem in (
         ({"only": ["orders.id", "orders.row"]}, "no assertion or check is named 'orders.row'"),
-        ({"severity": "P0", "tags": "fast", "only": "orders.id"}, "no assertion is selected"),
+        ({"min_severity": "P0", "tags": "fast", "only": "orders.id"}, "no assertion is selected"),
         (
             {"tags": "fast", "promote_to": "/lake/silver", "promote_partial": True},
             "orders.id would not be judged",

@@ -244,7 +244,7 @@ def test_a_job_that_ended_at_its_deadline_is_an_error_of_its_own(
     gate: Gates, spark_submit: SparkSubmit
 ) -> None:
     spark_submit.will("exit=124")
-    gate.fails("GateTimeoutError", "took longer than 90 seconds; increase", timeout=90)
+    gate.fails("GateTimeoutError", "took longer than 90 seconds; increase", validation_timeout=90)
 
 
 def test_a_missing_spark_submit_is_named(

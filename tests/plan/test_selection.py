@@ -79,9 +79,9 @@ def _plan(**given: object) -> Plan:
         ({"only": "Quality", "tags": "slow"}, ["Quality::ids"]),
         ({"tags": ["FAST", "slow"]}, ["Volume::rows", "Volume::stable", "Quality::ids"]),
         ({"tags": "volume", "exclude_tags": "slow"}, ["Volume::rows"]),
-        ({"severity": "P0"}, ["Volume::rows"]),
+        ({"min_severity": "P0"}, ["Volume::rows"]),
         (
-            {"severity": "P1"},
+            {"min_severity": "P1"},
             ["Volume::rows", "Volume::stable", "Quality::orders.quality.num_rows"],
         ),
     ],
@@ -91,8 +91,8 @@ def test_each_criterion_has_to_be_met(given: dict[str, object], kept: list[str])
 
 
 def test_a_severity_is_that_of_the_date() -> None:
-    assert "Quality::ids" not in _names(severity="P2")
-    assert "Quality::ids" in _names(severity="P3")
+    assert "Quality::ids" not in _names(min_severity="P2")
+    assert "Quality::ids" in _names(min_severity="P3")
 
 
 @pytest.mark.parametrize(
@@ -105,8 +105,8 @@ def test_a_severity_is_that_of_the_date() -> None:
         ({"only": "ids", "exclude_tags": "snow"}, "no assertion has the tag 'snow'", "'slow'?"),
         ({"dimensions": "accuracy"}, "no assertion has the dimension 'accuracy'", "has a dim"),
         ({"only": "stable", "tags": "fast"}, "no assertion is selected: only stable; tag fast", ""),
-        ({"only": "Refunds", "severity": "P1"}, "severity P1 or worse", "there are 1 P0, 2 P1"),
-        ({"severity": "P9"}, "severity='P9': write P0, P1, P2 or P3", ""),
+        ({"only": "Refunds", "min_severity": "P1"}, "severity P1 or worse", "there are 1 P0, 2 P1"),
+        ({"min_severity": "P9"}, "min_severity='P9': write P0, P1, P2 or P3", ""),
         ({"only": [3]}, "only=[3]: write a string", ""),
     ],
 )
@@ -120,7 +120,7 @@ def test_a_criterion_without_a_match_is_an_error_with_a_suggestion(
 
 
 def test_no_criteria_select_everything() -> None:
-    assert selection_of(only="", tags=[], severity=None) is None
+    assert selection_of(only="", tags=[], min_severity=None) is None
 
 
 def test_omitted_assertions_are_reported_if_any() -> None:
@@ -128,7 +128,7 @@ def test_omitted_assertions_are_reported_if_any() -> None:
     assert partial is not None
     assert (partial.selected, partial.assertions) == (2, 8)
     assert partial.protected == ("rows", "id is there")
-    assert _chosen(severity="P3").partial is None
+    assert _chosen(min_severity="P3").partial is None
 
 
 def test_only_metrics_of_the_selection_are_requested() -> None:

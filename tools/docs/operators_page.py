@@ -56,6 +56,8 @@ such as `conn_id`, `conf`, `deploy_mode`, `py_files`, `env_vars`, `retries`, `ex
 - `durable` is always off: otherwise a cleared gate would turn green on the job of the previous
   run, without reading the data.
 - `name` defaults to `dqx-gate`.
+- `do_xcom_push=False` is an import error: notices, pages and `read_validated` find a run by
+  its [summary](../outcomes.md) in XCom.
 - `verbose` also writes Spark's output to the log of the task; otherwise it goes to a file.
 - `outlets`: an asset among them is only updated if the data passed, with or without warnings.
   Its event carries the run, the date, and the versions and rows of the datasets.
@@ -69,12 +71,13 @@ in the results.
 ## Checked when the DAG is parsed
 
 Everything except templates is checked when Airflow parses the DAG file: words, numbers, the
-settings of datasets, the suite or contract with its imports, the pinned version. All mistakes
+settings of datasets, the suite or contract with its imports, the pinned version. A template in an
+argument that Airflow does not render, such as `conn_id`, is an import error. All mistakes
 appear together as one import error of the DAG:
 
 ```text
 GateMisconfiguredError: 3 mistakes
-gate gate: on_violation='skipp': write fail, skip or warn; did you mean 'skip'?
+gate gate: on_violation='skipp': write fail, skip, warn or ask; did you mean 'skip'?
 gate gate: fail_on='High': write P0, P1, P2 or P3
 gate gate: dataset 'orders' has unknown settings date_colum (did you mean 'date_column'?): write ...
 ```
@@ -88,11 +91,22 @@ results are cached in a folder of the user that parses, below the temporary fold
 
 
 def operator_page(operator: type[GateOperator]) -> str:
-    """The page of an operator: its example, and its own and all common arguments."""
+    """The page of an operator: its example, and its own and all common arguments in groups."""
     own = _arguments(operator.__doc__)
     shared = _arguments(GateOperator.__doc__)
-    # Its own arguments come first, and its own descriptions win.
-    table = _table(own | shared | own, operator)
+    # Its own descriptions win.
+    described = shared | own
+    parameters = _parameters(operator)
+    if missing := parameters.keys() - described.keys() - {"name"}:
+        raise ValueError(f"{operator.__name__} does not document {', '.join(sorted(missing))}")
+    groups = _groups(operator)
+    grouped = [name for names in groups.values() for name in names]
+    if missing := described.keys() ^ {*grouped}:
+        raise ValueError(f"{operator.__name__} has no group for {', '.join(sorted(missing))}")
+    tables = [
+        f"### {title}\n\n{_table({name: described[name] for name in names}, parameters)}"
+        for title, names in groups.items()
+    ]
     sections = [
         f"# {operator.__name__}",
         _opening(operator),
@@ -100,14 +114,27 @@ def operator_page(operator: type[GateOperator]) -> str:
         "See [outcomes](../outcomes.md) for the resulting task states, and "
         "[datasets](../datasets.md) for the settings of a dataset.",
         "## Arguments",
-        table,
+        *tables,
         _PASSED_ON,
     ]
     return "\n\n".join(sections) + "\n"
 
 
 def _opening(operator: type[GateOperator]) -> str:
-    return cleandoc(operator.__doc__ or "").split("\n:param", 1)[0].strip()
+    return cleandoc(operator.__doc__ or "").split("\nThe arguments in groups", 1)[0].strip()
+
+
+def _groups(operator: type[GateOperator]) -> dict[str, list[str]]:
+    """The arguments of an operator by the groups in which its docstring and the docstring of all
+    gates list them, its own first."""
+    grouped: dict[str, list[str]] = {}
+    for docstring in (GateOperator.__doc__, operator.__doc__):
+        listed = re.findall(
+            r"^- ([A-Z][a-z ]+): ((?:`\w+`,?\s*)+)$", cleandoc(docstring or ""), re.M
+        )
+        for title, names in listed:
+            grouped[title] = re.findall(r"\w+", names) + grouped.get(title, [])
+    return {title: [*dict.fromkeys(names)] for title, names in grouped.items()}
 
 
 def _arguments(docstring: str | None) -> dict[str, str]:
@@ -116,10 +143,7 @@ def _arguments(docstring: str | None) -> dict[str, str]:
     return {name: " ".join(text.split()) for name, text in described}
 
 
-def _table(arguments: Mapping[str, str], operator: type[GateOperator]) -> str:
-    parameters = _parameters(operator)
-    if missing := parameters.keys() - arguments.keys() - {"name"}:
-        raise ValueError(f"{operator.__name__} does not document {', '.join(sorted(missing))}")
+def _table(arguments: Mapping[str, str], parameters: Mapping[str, Parameter]) -> str:
     rows = (_row(name, text, parameters[name]) for name, text in arguments.items())
     return "\n".join(["| argument | default | what it does |", "|---|---|---|", *rows])
 
