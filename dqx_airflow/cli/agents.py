@@ -235,7 +235,7 @@ class Tools:
         import pyarrow as pa
 
         from dqx_airflow.plan.masks import is_masked
-        from dqx_airflow.tuning.table_profile import ColumnTable, read_files
+        from dqx_airflow.tuning.column_tables import ColumnTable, read_files
 
         def first(table: ColumnTable) -> Any:
             names = [name for name in table.names if not is_masked(name, ref.masked)]

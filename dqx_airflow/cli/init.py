@@ -39,7 +39,7 @@ def init(
     :param format: The format of files, if their names do not show it.
     """
     from dqx_airflow.contracts.drafting import draft_suite
-    from dqx_airflow.tuning.table_profile import observe
+    from dqx_airflow.tuning.table_profile import profile_of_path
 
     today = datetime.now(timezone.utc).date()
     try:
@@ -55,7 +55,7 @@ def init(
         location, path = str(sample), sample.name
     else:
         location, path = table, _absolute(table)
-    observed = observe(location, format)
+    observed = profile_of_path(location, format)
     name = observed.name
     suite, dag, settings = _names(name)
     _require_none(folder, [suite, dag, settings])

@@ -30,7 +30,8 @@ from dqx_airflow.engine.session.spark_versions import arrow_table
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.plan.model import Plan, Scanned
-from dqx_airflow.tuning.table_profile import ColumnTable, observed
+from dqx_airflow.tuning.column_tables import ColumnTable
+from dqx_airflow.tuning.table_profile import profile_of_columns
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def observe_table(spark: SparkSession, table: str, masked: tuple[str, ...] = ())
     parts = _parts_of(spark, table)
     last = unquoted(parts[-1])
     name = last if last.isidentifier() else slug(last) or "data"
-    return observed(columns_of(spark, table), name, ".".join(parts), masked=masked)
+    return profile_of_columns(columns_of(spark, table), name, ".".join(parts), masked=masked)
 
 
 @contextmanager

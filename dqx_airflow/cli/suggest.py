@@ -88,13 +88,19 @@ def _refs(texts: list[str]) -> list[DatasetRef]:
 
 def _seen(ref: DatasetRef, days: int, address: str | None) -> Seen:
     """The profile of a dataset on its last days, from which a suite is drafted."""
-    from dqx_airflow.tuning.table_profile import observer, read_files
+    from dqx_airflow.tuning.column_tables import ColumnTable, read_files
+    from dqx_airflow.tuning.observed_days import profile_of_last_days
 
     settings = command.settings_here()
     ref = settings.with_masks(ref)
-    if ref.path is not None:
+    path = ref.path
+    if path is not None:
+
+        def profile(table: ColumnTable) -> Seen:
+            return profile_of_last_days(table, ref, path, days)
+
         options = with_default_options(ref, settings.reader).options
-        return read_files(ref.path, ref.format, observer(ref, ref.path, days), options)
+        return read_files(path, ref.format, profile, options)
     from dqx_airflow.cli.spark import columns_of, session_over
 
     if ref.conn_id is not None:
@@ -108,7 +114,7 @@ def _seen(ref: DatasetRef, days: int, address: str | None) -> Seen:
         raise RequestError(f"--dataset {ref.name}: options of a table cannot be considered")
     reached = command.connection_in(settings, address)
     with session_over(reached, settings.session, "dql suggest") as spark:
-        return observer(ref, ref.table, days)(columns_of(spark, ref.table))
+        return profile_of_last_days(columns_of(spark, ref.table), ref, ref.table, days)
 
 
 def _on(seen: list[Seen]) -> str:

@@ -24,8 +24,8 @@ from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.plan.predicates import lookups_of
+from dqx_airflow.tuning.column_tables import ColumnTable
 from dqx_airflow.tuning.mutation import DAY, DayRows, MemoryJudge, Planted, days_of
-from dqx_airflow.tuning.table_profile import ColumnTable
 from dqx_airflow.values import DatasetRef
 
 _FAULT = quote_name("dqx: fault")

@@ -34,7 +34,7 @@ from dqx_airflow.plan.in_memory.table import Table, calculate, value_of
 from dqx_airflow.plan.masks import is_masked
 from dqx_airflow.plan.model import Lookup, MetricRequest, Plan, Scanned
 from dqx_airflow.plan.selection import plan_of
-from dqx_airflow.tuning import table_profile
+from dqx_airflow.tuning import column_tables, observed_days, table_profile
 from dqx_airflow.values import MASK, DatasetRef, GateRequest, Severity, SourceFile, Status, Verdict
 
 _WORST_FIRST = (
@@ -109,7 +109,7 @@ def read_days(ref: DatasetRef, on: date, *, days: int, most: int, seed: int = 0)
         "it has a filter": ref.filter,
         "it has a declared schema": ref.schema,
         "it is not a path": ref.path is None,
-        f"its format is {ref.format}": ref.path and ref.format not in table_profile.FORMATS,
+        f"its format is {ref.format}": ref.path and ref.format not in column_tables.FORMATS,
     }
     why = [reason for reason, is_so in reasons.items() if is_so]
     if ref.path is None or why:
@@ -121,18 +121,19 @@ def read_days(ref: DatasetRef, on: date, *, days: int, most: int, seed: int = 0)
 
     read = partial(days_of, ref=ref, on=on, days=days, most=most, seed=seed)
     version = ref.version if ref.version is not None else ref.timestamp
-    return table_profile.read_files(ref.path, ref.format, read, ref.options, version)
+    return column_tables.read_files(ref.path, ref.format, read, ref.options, version)
 
 
 def days_of(
-    table: table_profile.ColumnTable, ref: DatasetRef, on: date, *, days: int, most: int, seed: int
+    table: column_tables.ColumnTable, ref: DatasetRef, on: date, *, days: int, most: int, seed: int
 ) -> DayRows:
     """The rows of a dataset as for `read_days`, from its columns."""
     places: dict[date | None, Any] = {None: pa.array(range(table.rows), pa.int64())}
     column = None
     if ref.date_column:
-        column, dates = table_profile.date_column_of(table, ref)
-        counts, wanted = table_profile.counted(dates), [on]
+        column, dates = observed_days.date_column_of(table, ref)
+        counts = observed_days.counted(dates)
+        wanted = [on]
         while len(wanted) <= days and sum(counts.get(day, 0) for day in wanted) <= most:
             wanted.append(on - timedelta(days=len(wanted)))
         places = {day: pc.indices_nonzero(pc.equal(dates, day)) for day in wanted}
@@ -151,7 +152,7 @@ def days_of(
     unread, tables = iter(whole.rows), {}
     for day, found in places.items():
         tables[day] = replace(whole, rows=tuple(next(unread) for _ in found))
-    seen = table_profile.observed(part, ref.name, ref.location)
+    seen = table_profile.profile_of_columns(part, ref.name, ref.location)
     return DayRows(replace(ref, date_column=column), tables, rows, seen)
 
 

@@ -59,9 +59,9 @@ def draft_contract(
         with session_over(reached, settings.session, "dql contract init") as spark:
             observed = observe_table(spark, name, masked)
     else:
-        from dqx_airflow.tuning.table_profile import observe
+        from dqx_airflow.tuning.table_profile import profile_of_path
 
-        observed = observe(table, format, settings.reader, masked)
+        observed = profile_of_path(table, format, settings.reader, masked)
     command.print_or_write(draft_text(observed, Dialect(dialect)), output)
     if output is not None:
         data = table if name is None else f"{_TABLE_MARK}{name}"

@@ -1,0 +1,274 @@
+"""Tables as columns of Arrow, read from files and Delta tables without a JVM.
+
+The types are Spark's, and the options of Spark's readers have the same effect, or are refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.dataset
+import pyarrow.json
+
+from dqx_airflow.datasets.delta_log import require_whole_commits
+from dqx_airflow.errors import DatasetError, DqxError, RequestError, first_line
+from dqx_airflow.metrics.types import spark_type_of_arrow
+
+T = TypeVar("T")
+
+FORMATS = ("delta", "parquet", "csv", "json")
+_ENDINGS = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnTable:
+    """A table whose columns are read one by one, as Arrow arrays. `types` are Spark types."""
+
+    names: tuple[str, ...]
+    types: dict[str, str]
+    rows: int
+    column: Callable[[str], Any]
+
+
+def read_files(
+    place: str,
+    file_format: str | None,
+    use: Callable[[ColumnTable], T],
+    options: tuple[tuple[str, str], ...] = (),
+    version: int | str | None = None,
+) -> T:
+    """A result computed from the table at a path.
+
+    :param options: the options of Spark's reader.
+    :param version: of a Delta table, or the ISO timestamp at which it was the newest.
+    :raises DatasetError: there is none, or it cannot be read.
+    """
+    format_name = file_format or format_of(place)
+    if format_name not in _READERS:
+        message = f"{place} has the format {format_name}"
+        raise DatasetError(message, f"a draft reads only {', '.join(FORMATS)}")
+    try:
+        taken = replace(ReaderOptions.of(format_name, options), version=version)
+        return use(_READERS[format_name](place, taken))
+    except DqxError:
+        raise
+    except Exception as error:  # deltalake has no base class for its exceptions
+        raise DatasetError(
+            f"{place} cannot be read as {format_name}: {first_line(error)}",
+            "set its format with --format, or draft from a Parquet copy",
+        ) from error
+
+
+def format_of(place: str) -> str:
+    """The format of a table, by its log or the endings of its files.
+
+    :raises DatasetError: there is no table, or its format is unknown.
+    """
+    path = Path(place)
+    if "://" not in place and not path.exists():
+        raise DatasetError(
+            f"nothing found at {place}",
+            "give the path of a file or a folder, or table:NAME for a table of a catalog",
+        )
+    if (path / "_delta_log").is_dir():
+        return "delta"
+    files = [path] if path.is_file() or "://" in place else _files(path, tuple(_ENDINGS))
+    for file in files:
+        for ending in file.suffixes:
+            if ending.lower() in _ENDINGS:
+                return _ENDINGS[ending.lower()]
+    raise DatasetError(f"unknown file format of {place}", "set its format with --format")
+
+
+def _files(path: Path, endings: tuple[str, ...]) -> list[Path]:
+    """The data files of a path, without hidden ones, as in Spark."""
+    if path.is_file():
+        return [path]
+    return [
+        file
+        for file in sorted(path.rglob("*"))
+        if file.is_file()
+        and not any(part[0] in "._" for part in file.relative_to(path).parts)
+        and any(ending in endings for ending in file.suffixes)
+    ]
+
+
+_OPTION_NAMES = {"delimiter": "sep", "charset": "encoding"}
+_OPTIONS_TAKEN = ("sep", "encoding", "quote", "escape", "header", "multiline", "nullvalue")
+_OPTIONS_WITHOUT_EFFECT = ("inferschema", "mode", "enforceschema", "columnpruning", "samplingratio")
+"""Reader options that do not affect the contents, or that drafts infer themselves."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReaderOptions:
+    """The options that a draft supports, in lower case, and the version of a Delta table."""
+
+    given: dict[str, str]
+    version: int | str | None = None
+
+    @classmethod
+    def of(cls, file_format: str, options: tuple[tuple[str, str], ...]) -> ReaderOptions:
+        """:raises RequestError: another option changes what is read."""
+        given = {_OPTION_NAMES.get(name.lower(), name.lower()): value for name, value in options}
+        for name in given:
+            is_known = name in _OPTIONS_TAKEN if file_format == "csv" else name == "header"
+            if not is_known and name not in _OPTIONS_WITHOUT_EFFECT:
+                raise RequestError(
+                    f"a draft ignores the option '{name}'",
+                    "draft from a Parquet copy, or from a table of the catalog",
+                )
+        return cls(given)
+
+    @property
+    def has_header(self) -> bool:
+        return self.given.get("header", "true").lower() == "true"
+
+    @property
+    def null_values(self) -> tuple[str, ...]:
+        return (self.given["nullvalue"],) if "nullvalue" in self.given else ()
+
+    def reading(self) -> pa.csv.ReadOptions:
+        return pa.csv.ReadOptions(
+            encoding=self.given.get("encoding", "utf8"),
+            autogenerate_column_names=not self.has_header,
+        )
+
+    def parsing(self) -> pa.csv.ParseOptions:
+        """:raises RequestError: Arrow does not support separators with several characters."""
+        separator = self.given.get("sep", ",").replace("\\t", "\t")
+        if len(separator) != 1:
+            message = f"a draft ignores the separator '{separator}'"
+            raise RequestError(message, "draft from a Parquet copy, or from a table of the catalog")
+        return pa.csv.ParseOptions(
+            delimiter=separator,
+            quote_char=self.given.get("quote", '"') or False,
+            escape_char=self.given.get("escape") or False,
+            newlines_in_values=self.given.get("multiline", "false").lower() == "true",
+        )
+
+
+def texts_of(column: Any) -> Any:
+    """A column as strings."""
+    return pc.cast(column, pa.string())
+
+
+def _delta(place: str, options: ReaderOptions) -> ColumnTable:
+    from deltalake import DeltaTable
+
+    table = DeltaTable(place)
+    if options.version is not None:
+        table.load_as_version(options.version)
+    require_whole_commits(place, table.version())
+    return _of_dataset(table.to_pyarrow_dataset())
+
+
+def _parquet(place: str, _: ReaderOptions) -> ColumnTable:
+    dataset = pa.dataset.dataset(place, format="parquet", partitioning="hive")
+    table = _of_dataset(dataset)
+    first = next(iter(dataset.get_fragments()), None)
+    inside = set(first.physical_schema.names) if first is not None else set(table.names)
+    # Spark infers dates from folder names, Arrow does not.
+    partitions = {
+        name: "date"
+        for name in table.names
+        if name not in inside and _is_all(_DATE, texts_of(table.column(name)))
+    }
+    return replace(table, types=table.types | partitions)
+
+
+def _of_dataset(dataset: Any) -> ColumnTable:
+    def column(name: str) -> Any:
+        return dataset.to_table(columns={"it": pc.field(name)}).column(0)
+
+    types = {field.name: _spark_type(field.type) for field in dataset.schema}
+    return ColumnTable(tuple(types), types, dataset.count_rows(), column)
+
+
+def _csv(place: str, options: ReaderOptions) -> ColumnTable:
+    """Each type is one to which all strings of a column can be cast."""
+    parts = []
+    reading, parsing = options.reading(), options.parsing()
+    for file in _files(Path(place), (".csv",)) or [Path(place)]:
+        opened = pa.csv.open_csv(file, reading, parsing)
+        convert = pa.csv.ConvertOptions(
+            column_types=dict.fromkeys(opened.schema.names, pa.string()),
+            null_values=["", *options.null_values],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        )
+        table = pa.csv.read_csv(file, reading, parsing, convert)
+        if not options.has_header:
+            table = table.rename_columns([f"_c{number}" for number in range(table.num_columns)])
+        parts.append(table)
+    texts = pa.concat_tables(parts)
+    typed = {name: _typed(texts.column(name)) for name in texts.column_names}
+    types = {name: kind for name, (kind, _) in typed.items()}
+    return ColumnTable(tuple(typed), types, texts.num_rows, lambda name: typed[name][1])
+
+
+def _json(place: str, _: ReaderOptions) -> ColumnTable:
+    files = _files(Path(place), (".json", ".jsonl", ".ndjson")) or [Path(place)]
+    parts = [pa.json.read_json(file) for file in files]
+    table = pa.concat_tables(parts, promote_options="permissive")
+    types = {field.name: _spark_type(field.type, has_zone=True) for field in table.schema}
+    return ColumnTable(tuple(types), types, table.num_rows, table.column)
+
+
+_READERS: dict[str, Callable[[str, ReaderOptions], ColumnTable]] = {
+    "delta": _delta,
+    "parquet": _parquet,
+    "csv": _csv,
+    "json": _json,
+}
+
+_WHOLE = r"[+-]?(0|[1-9][0-9]{0,17})"
+_NUMBER = r"[+-]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?"
+_DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_MOMENT = _DATE + r"[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})?"
+
+
+def _typed(texts: Any) -> tuple[str, Any]:
+    """The common type of all strings, and their values. A number with leading zeros is a string."""
+    if texts.null_count == len(texts):
+        return "string", texts
+    for pattern, type_name, arrow_type in (
+        (_WHOLE, "bigint", pa.int64()),
+        (_NUMBER, "double", pa.float64()),
+        ("(?i)true|false", "boolean", pa.bool_()),
+        (_DATE, "date", pa.date32()),
+    ):
+        if _is_all(pattern, texts):
+            try:
+                return type_name, pc.cast(texts, arrow_type)
+            except pa.ArrowInvalid:
+                break
+    # The strings sort like the timestamps, and no bound is derived from them.
+    return ("timestamp" if _is_all(_MOMENT, texts) else "string"), texts
+
+
+def _is_all(pattern: str, texts: Any) -> bool:
+    is_match = pc.all(pc.match_substring_regex(texts, f"^({pattern})$")).as_py()
+    return is_match is True
+
+
+def _spark_type(kind: Any, *, has_zone: bool = False) -> str:
+    """The Spark type for an Arrow type; a string if all values are NULL.
+
+    :raises DatasetError: there is none.
+    """
+    try:
+        return spark_type_of_arrow(kind, has_zone=has_zone, of_nulls="string")
+    except ValueError:
+        raise DatasetError(f"no Spark type for {kind}", "cast the column, or remove it") from None
