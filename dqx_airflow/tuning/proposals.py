@@ -1,5 +1,5 @@
-"""Proposed changes of a suite that await review: what, by whom, and on what evidence; and the
-decisions on them in the results store.
+"""Proposed changes of a suite with their authors and evidence, and the decisions of reviewers on
+them, in the results store.
 
 The store is append-only. The last decision counts; an applied proposal is final.
 """
@@ -9,9 +9,8 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timezone
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.dql import nodes
@@ -72,9 +71,11 @@ class ProposedForm:
     @property
     def text(self) -> str:
         """The change as a diff: removed claims, constants and profiles, then added ones."""
-        all_removed = (*self.replaces, *(f'profile "{name}"' for name in self.drops))
-        lines = [f"- {self.before}", *(f"- {removed}" for removed in all_removed)]
-        return "\n".join([*lines, *(f"+ {added}" for added in (*self.constants, self.claim))])
+        profiles = [f'profile "{name}"' for name in self.drops]
+        removed = [self.before, *self.replaces, *profiles]
+        added = [*self.constants, self.claim]
+        lines = [f"- {text}" for text in removed] + [f"+ {text}" for text in added]
+        return "\n".join(lines)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class Proposal:
     """A change of a suite, which is identified by its name.
 
     `profile` is the text of a profile to be added, in DQL; `form` another claim for an assertion.
-    `evidence` is what the agent found, as JSON; `gate` the one whose results it used.
+    `evidence` are the findings of the agent, as JSON; `gate` is the gate whose results it used.
     """
 
     suite: str
@@ -111,51 +112,70 @@ def proposal_from_json(text: str) -> Proposal:
     :raises RequestError: it is not valid.
     """
     try:
-        fields = json.loads(text)
-        changes = tuple(
-            ProposedValue(str(entry["param"]), entry["old"], entry["new"], _unit(entry.get("unit")))
-            for entry in fields.get("changes", ())
-        )
-        for change in changes:
-            if not all(is_finite_number(value) for value in (change.old, change.new)):
-                raise TypeError(f"{change.param} has no numbers")
-        form = _form(fields["form"]) if fields.get("form") is not None else None
-        optional = {
-            name: fields[name] for name in ("profile", "reason", "gate", "id") if name in fields
-        }
-        texts = [
-            fields["suite"],
-            fields["agent"],
-            *(value for value in optional.values() if value is not None),
-        ]
-        if not all(isinstance(text, str) for text in texts):
-            raise TypeError("expected a string")
-        return Proposal(
-            fields["suite"],
-            fields["agent"],
-            changes,
-            evidence=fields.get("evidence") or {},
-            form=form,
-            at=timestamp_of(fields.get("at")) or datetime.now(timezone.utc),
-            **optional,
-        )
+        return _proposal(json.loads(text))
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise RequestError(f"{_NO_PROPOSAL}: {error}") from error
 
 
+def _proposal(fields: Mapping[str, Any]) -> Proposal:
+    """:raises TypeError: a field has a value of another type."""
+    form = fields.get("form")
+    proposal = Proposal(
+        suite=_string(fields["suite"]),
+        agent=_string(fields["agent"]),
+        changes=tuple(_change(change) for change in fields.get("changes", ())),
+        profile=_optional_string(fields.get("profile")),
+        reason=_optional_string(fields.get("reason")),
+        gate=_optional_string(fields.get("gate")),
+        evidence=fields.get("evidence") or {},
+        form=_form(form) if form is not None else None,
+        at=timestamp_of(fields.get("at")) or datetime.now(timezone.utc),
+    )
+    proposal_id = _optional_string(fields.get("id"))
+    return replace(proposal, id=proposal_id) if proposal_id is not None else proposal
+
+
+def _change(fields: Mapping[str, Any]) -> ProposedValue:
+    param = str(fields["param"])
+    old = fields["old"]
+    new = fields["new"]
+    if not is_finite_number(old) or not is_finite_number(new):
+        raise TypeError(f"{param} has no numbers")
+    return ProposedValue(param, old, new, _unit(fields.get("unit")))
+
+
 def _unit(text: object) -> nodes.Unit:
     """The notation; plain if it is unknown, as in proposals of earlier versions."""
-    return next((unit for unit in nodes.Unit if unit.value == text), nodes.Unit.PLAIN)
+    for unit in nodes.Unit:
+        if unit.value == text:
+            return unit
+    return nodes.Unit.PLAIN
 
 
 def _form(fields: Mapping[str, Any]) -> ProposedForm:
-    names = ("check", "assertion", "before", "claim")
-    lists = [tuple(fields.get(name) or ()) for name in ("constants", "replaces", "drops")]
-    form = ProposedForm(*(fields[name] for name in names), *lists)
-    texts = (*(fields[name] for name in names), *chain.from_iterable(lists))
-    if not all(isinstance(text, str) for text in texts):
-        raise TypeError("expected a string in the form")
-    return form
+    return ProposedForm(
+        check=_string(fields["check"]),
+        assertion=_string(fields["assertion"]),
+        before=_string(fields["before"]),
+        claim=_string(fields["claim"]),
+        constants=_strings(fields.get("constants")),
+        replaces=_strings(fields.get("replaces")),
+        drops=_strings(fields.get("drops")),
+    )
+
+
+def _string(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError("expected a string")
+    return value
+
+
+def _optional_string(value: object) -> str | None:
+    return None if value is None else _string(value)
+
+
+def _strings(values: Iterable[object] | None) -> tuple[str, ...]:
+    return tuple(_string(value) for value in values or ())
 
 
 def proposal_of_entry(suite: str, entry: Entry) -> Proposal | None:
@@ -163,13 +183,20 @@ def proposal_of_entry(suite: str, entry: Entry) -> Proposal | None:
 
     :param suite: the name of the suite.
     """
-    old, new = entry.get("old"), entry.get("new")
-    if entry.get("action") != "propose" or not (is_finite_number(old) and is_finite_number(new)):
+    if entry.get("action") != "propose":
         return None
-    agent, reason = str(entry.get("agent", "unknown")), entry.get("reason")
-    change, own_id = ProposedValue(str(entry.get("param")), old, new), str(entry.get("id"))
-    at = timestamp_of(entry.get("ts")) or datetime.fromtimestamp(0, timezone.utc)
-    return Proposal(suite, agent, (change,), reason=reason, id=own_id, at=at)
+    old = entry.get("old")
+    new = entry.get("new")
+    if not is_finite_number(old) or not is_finite_number(new):
+        return None
+    return Proposal(
+        suite,
+        str(entry.get("agent", "unknown")),
+        changes=(ProposedValue(str(entry.get("param")), old, new),),
+        reason=entry.get("reason"),
+        id=str(entry.get("id")),
+        at=timestamp_of(entry.get("ts")) or datetime.fromtimestamp(0, timezone.utc),
+    )
 
 
 _MOST_ATTEMPTS = 1000
@@ -202,8 +229,15 @@ def propose(results: StoredResults | str, proposal: Proposal) -> None:
 
     :raises StoreError: the store cannot be written.
     """
-    by, text = (proposal.agent, proposal.reason, proposal.at), proposal.to_json()
-    _append(results, proposal, ProposalStage.PENDING, *by, text)
+    _append(
+        results,
+        proposal,
+        ProposalStage.PENDING,
+        agent=proposal.agent,
+        reason=proposal.reason,
+        at=proposal.at,
+        text=proposal.to_json(),
+    )
 
 
 def decide(
@@ -217,7 +251,8 @@ def decide(
 
     :raises StoreError: the store cannot be written.
     """
-    _append(results, proposal, stage, author, reason, datetime.now(timezone.utc))
+    now = datetime.now(timezone.utc)
+    _append(results, proposal, stage, agent=author, reason=reason, at=now)
 
 
 def read_proposals(
@@ -230,10 +265,14 @@ def read_proposals(
     """
     from dqx_airflow.results.query import RunsWanted, opened
 
-    where, order = RunsWanted(suite=suite).conditions, 'ORDER BY "event_at", "event_id"'
-    rows = opened(results).select(PROPOSALS, PROPOSALS_SCHEMA.names, where, order)
+    rows = opened(results).select(
+        PROPOSALS,
+        PROPOSALS_SCHEMA.names,
+        RunsWanted(suite=suite).conditions,
+        'ORDER BY "event_at", "event_id"',
+    )
     made: dict[str, Proposal] = {}
-    last: dict[str, Row] = {}
+    last: dict[str, Row] = {}  # the row that decided the stage
     for row in rows:
         proposal_id = row["proposal_id"]
         if row.get("proposal"):
@@ -243,8 +282,12 @@ def read_proposals(
                 continue  # of a newer version
         if row["event"] in list(ProposalStage) and _counts(last.get(proposal_id), row):
             last[proposal_id] = row
-    stored = (_stored(made[key], row) for key, row in last.items() if key in made)
-    return tuple(proposal for proposal in stored if stage in (None, proposal.stage))
+    found = []
+    for proposal_id, decision in last.items():
+        is_wanted = stage is None or decision["event"] == stage.value
+        if is_wanted and proposal_id in made:
+            found.append(_stored(made[proposal_id], decision))
+    return tuple(found)
 
 
 def attempts_behind(
@@ -272,26 +315,34 @@ def attempts_behind(
 
 def _counts(before: Row | None, row: Row) -> bool:
     """True if a row changes the stage of a proposal: an applied proposal stays applied."""
-    return before is None or (
-        before["event"] != ProposalStage.APPLIED and row["event"] != ProposalStage.PENDING
-    )
+    if before is None:
+        return True
+    is_applied: bool = before["event"] == ProposalStage.APPLIED
+    is_decision: bool = row["event"] != ProposalStage.PENDING
+    return is_decision and not is_applied
 
 
 def _stored(proposal: Proposal, row: Row) -> StoredProposal:
-    stage, at = ProposalStage(row["event"]), as_utc(row["event_at"])
-    return StoredProposal(proposal, stage, row["agent"], at, row.get("reason"))
+    return StoredProposal(
+        proposal,
+        stage=ProposalStage(row["event"]),
+        agent=row["agent"],
+        at=as_utc(row["event_at"]),
+        reason=row.get("reason"),
+    )
 
 
 def _append(
     results: StoredResults | str,
     proposal: Proposal,
     stage: ProposalStage,
+    *,
     agent: str,
     reason: str | None,
     at: datetime,
     text: str | None = None,
 ) -> None:
-    """:param text: the proposal itself, when it is made."""
+    """Appends a decision, or with its JSON form as `text` the proposal itself."""
     from dqx_airflow.results.query import opened
     from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need
 
