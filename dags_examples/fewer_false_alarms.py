@@ -38,7 +38,7 @@ def promote() -> list[str]:
     """Adopts the values with which the shadow raised fewer alarms and missed no more issues."""
     if not PROPOSED.exists():
         return []
-    compared = json.loads(dql("shadow", SUITE, "--name", PROPOSED.name, "--format", "json"))
+    compared = json.loads(dql("tune", "shadow", SUITE, "--name", PROPOSED.name, "--format", "json"))
     if len(compared["days"]) < FEWEST_DAYS:
         return []
     better = [
@@ -48,7 +48,7 @@ def promote() -> list[str]:
         and one["shadow"]["missed"] <= one["own"]["missed"]
     ]
     for name in better:
-        print(dql("promote", SUITE, "--assertion", name, "--shadow", PROPOSED))
+        print(dql("tune", "enforce", SUITE, "--assertion", name, "--shadow", PROPOSED))
     return better
 
 
@@ -56,7 +56,7 @@ def promote() -> list[str]:
 def stage_shadow() -> None:
     """Copies the suite to the shadow and applies the approved proposals to the copy."""
     shutil.copyfile(SUITE, PROPOSED)
-    print(dql("review", PROPOSED, "--apply"))
+    print(dql("tune", "apply", PROPOSED))
 
 
 @task(
@@ -68,7 +68,7 @@ def stage_shadow() -> None:
 )
 def tune() -> str:
     """Proposes thresholds from the labels. Its output is the body of the email to the reviewers."""
-    return dql("tune", SUITE, "--propose") + dql("review", SUITE, "--pending")
+    return dql("tune", "propose", SUITE, "--queue") + dql("tune", "review", SUITE)
 
 
 with DAG(

@@ -174,6 +174,8 @@ def test_commands_and_their_options_exist() -> None:
         while rest and rest[0] in known_verbs(command):
             command = command.get_command(Context(command), rest[0])
             rest = rest[1:]
+        if known_verbs(command) and getattr(command, "default", None) is not None:
+            command = command.get_command(Context(command), command.default)
         if known_verbs(command):
             assert not rest or rest[0].startswith(("-", "...")), call
         options = {word for word in rest if word.startswith("--")} - {"--help"}

@@ -66,8 +66,8 @@ def test_the_walk_finds_all_commands() -> None:
     assert len(PARAMETERS) > 250
     names = {(path, parameter.name) for path, parameter in PARAMETERS}
     for known in (
-        (("publish",), "run"),
-        (("verify",), "public_key"),
+        (("tables", "publish"), "run"),
+        (("tables", "verify"), "public_key"),
         (("contract", "test"), "expect_version"),
         (("contract",), "variable"),
         (("results", "show"), "run_id"),

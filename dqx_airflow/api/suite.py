@@ -225,7 +225,7 @@ class Suite:
 
         Each value is also appended to the history next to the file, unless it is there already. An
         algorithm's change of an assertion marked `@human_review` is not written: it waits in the
-        history for `dql review`.
+        history for `dql tune review`.
 
         :raises ChangeRefusedError: the file has changed since it was read, and no longer allows a
             value.

@@ -39,7 +39,7 @@ def read_validated(
         arguments of a job.
     :param dataset: the name of the dataset in the gate.
     :param verify: whether the receipts of the gates must account for the version, as for
-        `dql verify`.
+        `dql tables verify`.
     :param results_root: the results store with the receipts; by default `DQX_RESULTS_ROOT`.
     :param public_key: the path of the key that must have signed the receipts.
     :raises UnverifiedError: they do not; it says what differs.

@@ -1,9 +1,9 @@
 """`dql mcp`: what an agent may ask over the Model Context Protocol, by the official package `mcp`.
 
-Nothing is written but proposals, which wait for a person in `dql review`. Calls name only files
-below the folder of the server; a library that a suite imports is found as in `dql check`. Commands
-run in processes of their own: standard output belongs to the protocol, and no call inherits the
-state of another.
+Nothing is written but proposals, which wait for a person in `dql tune review`. Calls name only
+files below the folder of the server; a library that a suite imports is found as in `dql check`.
+Commands run in processes of their own: standard output belongs to the protocol, and no call
+inherits the state of another.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def mcp() -> None:
     """Serve tools for agents, over the Model Context Protocol on standard input and output.
 
     They check and explain suites, judge samples and past days, and say why a gate blocked. Files
-    are read below the current folder. Nothing is written but proposals for `dql review`.
+    are read below the current folder. Nothing is written but proposals for `dql tune review`.
     """
     with of_extra("the server for agents", "mcp", "mcp"):
         server = create_server(Path.cwd())
@@ -161,7 +161,7 @@ class Tools:
         """
         options = [f"--gate={gate}"] if gate else []
         options += [f"--proposal={self._inside(proposal)}"] if proposal else []
-        return self._dql("backtest", *options, "--", str(self._inside(suite)))
+        return self._dql("tune", "backtest", *options, "--", str(self._inside(suite)))
 
     def mutate(self, suite: str) -> str:
         """The faults that a suite misses on its last fine day, and assertions that would not."""
@@ -203,7 +203,7 @@ class Tools:
         change = ProposedValue(name, now, value, units_of(before)[name])
         proposal = Proposal(before.name.value, _AGENT, (change,), reason=reason)
         propose(results_of(None, self._inside(suite).parent), proposal)
-        return f"{change}, proposal {proposal.id} waits for a person: dql review {suite}"
+        return f"{change}, proposal {proposal.id} waits for a person: dql tune review {suite}"
 
     def _refs(self, suite: str, datasets: Sequence[str]) -> list[DatasetRef]:
         """The datasets with a location below the folder; what dqx.toml masks stays masked."""

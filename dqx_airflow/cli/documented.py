@@ -1,24 +1,24 @@
-"""Commands whose docstring is their help, and groups of commands, each imported when it is
-called.
+"""Commands whose docstring is their help, and groups of commands: in panels, each imported when it
+is called, one of them perhaps without its name.
 """
 
 from __future__ import annotations
 
 import re
 from collections import UserDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from dataclasses import fields
 from functools import wraps
 from inspect import Parameter, Signature, cleandoc, get_annotations, getdoc, signature
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_args, get_origin
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias, get_args, get_origin
 
 import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
-if TYPE_CHECKING:
-    pass
+from dqx_airflow.cli.moved import moved_command
 
 
 def documented(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -87,6 +87,11 @@ def with_parameters(
 class Commands(typer.Typer):
     """A group of commands that are `documented`."""
 
+    def __init__(self, *, default: str | None = None, **settings: Any) -> None:
+        """:param default: the command that is called if none is named."""
+        kind = TyperGroup if default is None else with_default(TyperGroup, default)
+        super().__init__(cls=kind, **settings)
+
     def command(self, name: str | None = None, **settings: Any) -> Callable[..., Any]:
         return lambda function: super(Commands, self).command(name, **settings)(
             documented(function)
@@ -100,17 +105,29 @@ Command: TypeAlias = "Callable[..., None] | typer.Typer"
 class _LazyCommands(UserDict[str, Any]):
     """The commands of a group by name; each is imported when it is looked up."""
 
-    def __init__(self, imports: Mapping[str, Callable[[], Command]]) -> None:
+    def __init__(self, panels: Panels, hidden: Collection[str]) -> None:
+        imports = {name: found for panel in panels.values() for name, found in panel.items()}
         super().__init__(imports)
+        self._panel_of = {name: panel for panel, names in panels.items() for name in names}
+        self._hidden = hidden
+        self._made: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
+        if name not in self._made:
+            self._made[name] = self._imported(name)
+        return self._made[name]
+
+    def _imported(self, name: str) -> Any:
         command = self.data[name]()
         alone = typer.Typer()
         if isinstance(command, typer.Typer):
             alone.add_typer(command, name=name)
         else:
             alone.command(name)(documented(command))
-        return _completed(get_group(alone).commands[name])
+        made = _completed(get_group(alone).commands[name])
+        made.rich_help_panel = self._panel_of[name]
+        made.hidden = name in self._hidden
+        return made
 
 
 def _completed(command: Any) -> Any:
@@ -156,17 +173,64 @@ def _name_of(parameter: Any) -> str:
     return str(parameter.human_readable_name)
 
 
-def group_of(
-    commands: Mapping[str, Callable[[], Command]], kind: type[TyperGroup] = TyperGroup
-) -> type[TyperGroup]:
-    """The class of a group of a kind whose commands are imported when they are called.
+Panels: TypeAlias = "Mapping[str, Mapping[str, Callable[[], Command]]]"
+"""The import of each command of a group by name, below the title of its panel in the help: both in
+the order of the help."""
 
-    :param commands: the import of each command, in the order of the help.
+
+def group_of(
+    panels: Panels, kind: type[TyperGroup] = TyperGroup, hidden: Collection[str] = ()
+) -> type[TyperGroup]:
+    """Returns the class of a group of a kind whose commands are imported when they are called.
+
+    :param hidden: the commands that the help does not list.
     """
 
     class LazyGroup(kind):  # type: ignore[valid-type,misc]
         def __init__(self, **settings: Any) -> None:
             super().__init__(**settings)
-            self.commands = _LazyCommands(commands)
+            self.commands = _LazyCommands(panels, hidden)
+
+        def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+            if args[0] not in self.commands:
+                moved = moved_command(ctx.command_path, args)
+                if moved is not None:
+                    raise moved
+            return super().resolve_command(ctx, args)
 
     return LazyGroup
+
+
+def with_default(kind: type[TyperGroup], default: str, *suffixes: str) -> type[TyperGroup]:
+    """Returns the class of a group of a kind that calls one of its commands if none is named.
+
+    :param suffixes: the suffixes of the files that the command takes as its first argument. A
+        group without a default for them calls it only for options, and for nothing at all.
+    """
+
+    class DefaultGroup(kind):  # type: ignore[valid-type,misc]
+        def __init__(self, **settings: Any) -> None:
+            super().__init__(**settings)
+            self.default = default
+
+        def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+            if self._is_for_default(args) and not ctx.resilient_parsing:
+                args = [self.default, *args]
+            rest: list[str] = super().parse_args(ctx, args)
+            return rest
+
+        def _is_for_default(self, args: list[str]) -> bool:
+            if not args:
+                return not self.no_args_is_help
+            first = args[0]
+            if first in self.commands or first in _HELP:
+                return False
+            if first.startswith("-"):
+                return True
+            is_file = Path(first).suffix in suffixes or Path(first).is_file()
+            return bool(suffixes) and is_file
+
+    return DefaultGroup
+
+
+_HELP = ("--help", "-h")

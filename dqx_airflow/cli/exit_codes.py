@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 from typer.core import TyperGroup
 
+from dqx_airflow.cli.moved import moved_option
 from dqx_airflow.errors import DqxError, NoStoreError, RequestError, SourceError, first_line
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ class CommandGroup(TyperGroup):
             # Pending output has no reader either.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             raise typer.Exit(EXIT_NO_READER) from None
-        except Exception as error:
+        except Exception as raised:
+            error = moved_option(raised) or raised
             # Some exceptions of the command line library end with 1, which has another meaning
             # here.
             if hasattr(error, "exit_code") and hasattr(error, "show"):

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    from dqx_airflow.cli.contract.coverage import Covered
+    from dqx_airflow.cli.contract.clauses import Covered
     from dqx_airflow.contracts.diff.kinds import Change, Diff
     from dqx_airflow.contracts.enforcement.coverage import ClauseCoverage
     from dqx_airflow.contracts.manifest_impact import Impact

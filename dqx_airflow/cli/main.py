@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Annotated, NoReturn
 
 import typer
 
 import dqx_airflow
-from dqx_airflow.cli.documented import Command, group_of
+from dqx_airflow.cli.documented import Command, Panels, group_of
 from dqx_airflow.cli.exit_codes import CommandGroup
 from dqx_airflow.engine.session.launch import collect_rarely, leave, open_closed_streams
 
@@ -19,28 +18,16 @@ def _init() -> Command:
     return init
 
 
-def _check() -> Command:
-    from dqx_airflow.cli.suites import check
+def _demo() -> Command:
+    from dqx_airflow.cli.demo import demo
 
-    return check
-
-
-def _diff() -> Command:
-    from dqx_airflow.cli.diff import diff
-
-    return diff
+    return demo
 
 
-def _fmt() -> Command:
-    from dqx_airflow.cli.suites import fmt
+def _suggest() -> Command:
+    from dqx_airflow.cli.suggest import suggest
 
-    return fmt
-
-
-def _run() -> Command:
-    from dqx_airflow.cli.run import run
-
-    return run
+    return suggest
 
 
 def _import() -> Command:
@@ -49,22 +36,22 @@ def _import() -> Command:
     return import_rules
 
 
-def _demo() -> Command:
-    from dqx_airflow.cli.demo import demo
+def _doctor() -> Command:
+    from dqx_airflow.cli.doctor import doctor
 
-    return demo
-
-
-def _contract() -> Command:
-    from dqx_airflow.cli.contract import app
-
-    return app
+    return doctor
 
 
-def _package() -> Command:
-    from dqx_airflow.cli.package import package
+def _check() -> Command:
+    from dqx_airflow.cli.suites import check
 
-    return package
+    return check
+
+
+def _fmt() -> Command:
+    from dqx_airflow.cli.suites import fmt
+
+    return fmt
 
 
 def _explain() -> Command:
@@ -73,10 +60,52 @@ def _explain() -> Command:
     return explain
 
 
+def _diff() -> Command:
+    from dqx_airflow.cli.diff import diff
+
+    return diff
+
+
 def _mutate() -> Command:
     from dqx_airflow.cli.mutation import mutate
 
     return mutate
+
+
+def _run() -> Command:
+    from dqx_airflow.cli.run import run
+
+    return run
+
+
+def _contract() -> Command:
+    from dqx_airflow.cli.contract import app
+
+    return app
+
+
+def _incidents() -> Command:
+    from dqx_airflow.cli.incidents import app
+
+    return app
+
+
+def _waivers() -> Command:
+    from dqx_airflow.cli.waivers import app
+
+    return app
+
+
+def _quarantine() -> Command:
+    from dqx_airflow.cli.quarantines import app
+
+    return app
+
+
+def _results() -> Command:
+    from dqx_airflow.cli.results import app
+
+    return app
 
 
 def _shrink() -> Command:
@@ -85,10 +114,28 @@ def _shrink() -> Command:
     return shrink
 
 
-def _doctor() -> Command:
-    from dqx_airflow.cli.doctor import doctor
+def _tune() -> Command:
+    from dqx_airflow.cli.tune import app
 
-    return doctor
+    return app
+
+
+def _tables() -> Command:
+    from dqx_airflow.cli.tables import app
+
+    return app
+
+
+def _lineage() -> Command:
+    from dqx_airflow.cli.lineage import app
+
+    return app
+
+
+def _package() -> Command:
+    from dqx_airflow.cli.package import package
+
+    return package
 
 
 def _lsp() -> Command:
@@ -103,175 +150,47 @@ def _mcp() -> Command:
     return mcp
 
 
-def _results() -> Command:
-    from dqx_airflow.cli.results import app
-
-    return app
-
-
-def _incidents() -> Command:
-    from dqx_airflow.cli.incidents import incidents
-
-    return incidents
-
-
-def _accept() -> Command:
-    from dqx_airflow.cli.incidents import accept
-
-    return accept
-
-
-def _waive() -> Command:
-    from dqx_airflow.cli.incidents import waive
-
-    return waive
-
-
-def _waivers() -> Command:
-    from dqx_airflow.cli.incidents import waivers
-
-    return waivers
-
-
-def _quarantine() -> Command:
-    from dqx_airflow.cli.quarantines import app
-
-    return app
-
-
-def _alerts() -> Command:
-    from dqx_airflow.cli.labels import alerts
-
-    return alerts
-
-
-def _label() -> Command:
-    from dqx_airflow.cli.labels import label
-
-    return label
-
-
-def _backtest() -> Command:
-    from dqx_airflow.cli.backtest import backtest
-
-    return backtest
-
-
-def _suggest() -> Command:
-    from dqx_airflow.cli.suggest import suggest
-
-    return suggest
-
-
-def _tune() -> Command:
-    from dqx_airflow.cli.tune import tune
-
-    return tune
-
-
-def _review() -> Command:
-    from dqx_airflow.cli.review import review
-
-    return review
-
-
-def _promote() -> Command:
-    from dqx_airflow.cli.shadow import promote
-
-    return promote
-
-
-def _shadow() -> Command:
-    from dqx_airflow.cli.shadow import shadow
-
-    return shadow
-
-
-def _history() -> Command:
-    from dqx_airflow.cli.history import history
-
-    return history
-
-
-def _rollback() -> Command:
-    from dqx_airflow.cli.rollback import rollback
-
-    return rollback
-
-
-def _adopt() -> Command:
-    from dqx_airflow.cli.promoted_tables import adopt
-
-    return adopt
-
-
-def _verify() -> Command:
-    from dqx_airflow.cli.promoted_tables import verify
-
-    return verify
-
-
-def _lineage() -> Command:
-    from dqx_airflow.cli.lineage import lineage_app
-
-    return lineage_app
-
-
-def _publish() -> Command:
-    from dqx_airflow.cli.publishing import publish
-
-    return publish
-
-
-def _coverage() -> Command:
-    from dqx_airflow.cli.coverage import coverage
-
-    return coverage
-
-
-COMMANDS: Mapping[str, Callable[[], Command]] = {
-    "init": _init,
-    "check": _check,
-    "diff": _diff,
-    "fmt": _fmt,
-    "run": _run,
-    "import": _import,
-    "demo": _demo,
-    "contract": _contract,
-    "package": _package,
-    "explain": _explain,
-    "mutate": _mutate,
-    "shrink": _shrink,
-    "doctor": _doctor,
-    "lsp": _lsp,
-    "mcp": _mcp,
-    "results": _results,
-    "incidents": _incidents,
-    "accept": _accept,
-    "waive": _waive,
-    "waivers": _waivers,
-    "quarantine": _quarantine,
-    "alerts": _alerts,
-    "label": _label,
-    "backtest": _backtest,
-    "suggest": _suggest,
-    "tune": _tune,
-    "review": _review,
-    "promote": _promote,
-    "shadow": _shadow,
-    "history": _history,
-    "rollback": _rollback,
-    "adopt": _adopt,
-    "verify": _verify,
-    "lineage": _lineage,
-    "publish": _publish,
-    "coverage": _coverage,
+PANELS: Panels = {
+    "Start": {
+        "init": _init,
+        "demo": _demo,
+        "suggest": _suggest,
+        "import": _import,
+        "doctor": _doctor,
+    },
+    "Write suites": {
+        "check": _check,
+        "fmt": _fmt,
+        "explain": _explain,
+        "diff": _diff,
+        "mutate": _mutate,
+    },
+    "Run": {"run": _run},
+    "Contracts": {"contract": _contract},
+    "Night call": {
+        "incidents": _incidents,
+        "waivers": _waivers,
+        "quarantine": _quarantine,
+        "results": _results,
+        "shrink": _shrink,
+    },
+    "Tune": {"tune": _tune},
+    "Tables and tools": {
+        "tables": _tables,
+        "lineage": _lineage,
+        "package": _package,
+        "lsp": _lsp,
+        "mcp": _mcp,
+    },
 }
-"""The imports of the commands, in the order of the help."""
+"""The imports of the commands: the panels in the order of their use."""
+
+STARTED_BY_PROGRAMS = frozenset({"lsp", "mcp"})
+"""The commands that an editor or an agent starts."""
 
 app = typer.Typer(
     name="dql",
-    cls=group_of(COMMANDS, CommandGroup),
+    cls=group_of(PANELS, CommandGroup, hidden=STARTED_BY_PROGRAMS),
     help="Data quality gates: check and run suites, inspect results, run the demo.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,

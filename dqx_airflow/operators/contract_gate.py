@@ -320,7 +320,7 @@ class ContractGateOperator(GateOperator):
         for line in list(unchecked)[:_MOST_SHOWN]:
             self.log.warning("%s", line)
         if (more := len(unchecked) - _MOST_SHOWN) > 0:
-            self.log.warning("not checked: %d more; see `dql contract coverage`", more)
+            self.log.warning("not checked: %d more; see `dql contract clauses`", more)
         return replace(compiled, more=tuple(parts))
 
     def _compiled(

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from dqx_airflow.values.request import Words
 
 _LONGEST_SOURCE = 300
-_ELSEWHERE = "accept the data on the tab of the gate, on its incident, or with dql accept"
+_ELSEWHERE = "accept the data on the tab of the gate, on its incident, or with dql incidents accept"
 _MAPPINGS = ("quarantine", "promote_to", "promote_slice", "promote_valid")
 _FAILURES = (GateBlockedError, GateBrokenError, GateMisconfiguredError, GateInfrastructureError)
 
@@ -185,7 +185,7 @@ class GateOperator(SparkJobOperator):
         default forever. (templated)
     :param ask_default: what happens without an answer: "block" or "accept". (templated)
     :param accept_required: lets a person accept data that violates an assertion which is P0 or
-        `@required`: as the answer of a gate that asks, or by `dql accept`. (templated)
+        `@required`: as the answer of a gate that asks, or by `dql incidents accept`. (templated)
     :param allow_empty: turns off the assertion that every dataset has rows. (templated)
     :param require_history: makes the gate broken if an assertion of `fail_on` or worse lacks data
         of other dates. Without it, the outcome is `warned`, and the headline starts with the

@@ -253,7 +253,7 @@ def new_waiver(
         protected = "P0" if verdict.severity is Severity.P0 else "@required"
         raise RequestError(
             f"{verdict.name} is {protected}, which no one can waive",
-            "accept the data of one date instead: `dql accept`",
+            "accept the data of one date instead: `dql incidents accept`",
         )
     least = waiver_limit("above", above)
     most = waiver_limit("below", below)

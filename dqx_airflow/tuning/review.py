@@ -129,7 +129,7 @@ def apply_unless_reviewed(file: SuiteFile, proposal: Proposal) -> bool:
     return True
 
 
-def promote(
+def enforce(
     file: SuiteFile, assertion: str, author: str, *, check: str | None = None
 ) -> tuple[str, str]:
     """Drops `@experimental` from an assertion: from now on it can block. Returns its check and
@@ -153,7 +153,7 @@ def promote(
         text = _without_empty_lines(file.path.read_bytes().decode("utf-8"), edits)
         file.accepted(text)
         entry = _entry(
-            "promote", assertion=assertion, check=owner, agent=HUMAN, author=author, id=new_id()
+            "enforce", assertion=assertion, check=owner, agent=HUMAN, author=author, id=new_id()
         )
         with replacing(file.path, text.encode("utf-8")):
             append([entry])
@@ -168,7 +168,7 @@ class TakenOver:
     also: tuple[str, ...]
 
 
-def promote_values(
+def enforce_values(
     file: SuiteFile, shadow: SuiteFile, assertion: str, author: str, *, check: str | None = None
 ) -> TakenOver:
     """Sets the tunables of an assertion to their values in a shadow.
@@ -199,7 +199,7 @@ def promote_values(
         )
     facts = (("assertion", assertion), ("author", author), ("shadow", shadow.name))
     file.save(
-        ParamChange(value.param, value.new, action="promote", facts=(*facts, ("id", new_id())))
+        ParamChange(value.param, value.new, action="enforce", facts=(*facts, ("id", new_id())))
         for value in taken
     )
     changed = {value.param for value in taken}
@@ -412,7 +412,10 @@ class ReviewQueue:
             for stored in proposed.read_proposals(self.results, self.name):
                 if stored.proposal.id.startswith(proposal_id):
                     by = f"the proposal {stored.proposal.id} is {stored.stage.value}"
-                    raise RequestError(f"{by} already, by {stored.agent}", "dql review --pending")
+                    raise RequestError(
+                        f"{by} already, by {stored.agent}",
+                        "`dql tune review` lists those that are pending",
+                    )
         problem = "several pending proposals have" if proposals else "no pending proposal has"
         listed = ", ".join(proposal.id for proposal in waiting) or "none"
         raise RequestError(f"{problem} the id {proposal_id}", f"pending: {listed}")

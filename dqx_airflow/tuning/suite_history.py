@@ -217,7 +217,7 @@ def _change(number: int, entry: Entry) -> TunableChange | None:
     return TunableChange(timestamp, param, *values, agent, entry.get("reason"), action, number)
 
 
-CHANGING = frozenset({"set_param", "rollback", "promote"})
+CHANGING = frozenset({"set_param", "rollback", "enforce"})
 """The actions whose entries have a new value of a tunable."""
 
 
@@ -247,7 +247,7 @@ def cut_of(text: str, history: History) -> Cut:
         raise RequestError(
             f"--to {text}: neither a history entry nor a date",
             "write a date as 2024-12-15, a time as 2024-12-15T14:30:00Z, "
-            "or the number of an entry that `dql history` shows",
+            "or the number of an entry that `dql tune history` shows",
         )
     return timestamp
 

@@ -127,7 +127,8 @@ _GROUND_TRUTH = {"false_alarm": False, "real": True}
 _NO_ALERT = responses.Refused(
     HTTPStatus.NOT_FOUND,
     "Alert not found: the assertion did not fail, a later attempt replaced the report, or "
-    "Airflow no longer knows its task. Reload the page. `dql label` labels any stored verdict.",
+    "Airflow no longer knows its task. Reload the page. `dql tune label` labels any stored "
+    "verdict.",
 )
 
 

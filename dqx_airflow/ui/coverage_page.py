@@ -57,8 +57,8 @@ def coverage(
     filters: Annotated[CoverageFilters, Depends()],
     page: PageNumber,
 ) -> Page[CoveragePage]:
-    """The tables of the gates and jobs of those DAGs that the user may read, as `dql coverage`
-    lists them."""
+    """The tables of the gates and jobs of those DAGs that the user may read, as `dql lineage
+    coverage` lists them."""
     rows = [*gate_rows(airflow.recent_runs(visitor.session, tasks.tasks), tasks.dags)]
     dags = airflow.dag_ids(visitor.session)
     visitor.session.close()

@@ -39,7 +39,7 @@ UNREACHABLE = (
 )
 READ_ONLY = (
     "This server cannot write to the results store, so labels and decisions are turned off here: "
-    "use `dql label` and `dql review`. See the log of the API server for the cause."
+    "use `dql tune label` and `dql tune review`. See the log of the API server for the cause."
 )
 UNSURE = (
     "The results store did not respond in time. It may or may not have been stored: go "

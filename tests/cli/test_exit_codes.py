@@ -28,7 +28,7 @@ VERBS = (
     ["explain"],
     ["contract", "lint"],
     ["contract", "to-suite"],
-    ["contract", "coverage"],
+    ["contract", "clauses"],
     ["contract", "export", "--format", "html"],
 )
 HEAD = "dataContractSpecification: 1.1.0\nid: c\ninfo: {title: t, version: 1.0.0}\n"

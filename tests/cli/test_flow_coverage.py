@@ -1,4 +1,4 @@
-"""`dql coverage`: from events, suites, contracts and results to what no assertion sees."""
+"""`dql lineage coverage`: from events, suites, contracts and results to what no assertion sees."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def job(name: str, inputs: list[Any], outputs: list[Any], kind: str | None = Non
     return json.dumps({"eventTime": when, "job": named, "inputs": inputs, "outputs": outputs})
 
 
-dql = partial(dql_prints, "coverage")
+dql = partial(dql_prints, "lineage", "coverage")
 
 
 def covered(*arguments: str) -> dict[str, dict[str, Any]]:
@@ -339,7 +339,7 @@ def test_what_cannot_be_read_is_an_error_that_names_the_place(
 
 
 def test_the_help_tells_it_from_the_coverage_of_a_contract() -> None:
-    assert "`dql contract coverage` is about the clauses" in " ".join(dql("--help").split())
+    assert "`dql contract clauses` is about the clauses" in " ".join(dql("--help").split())
 
 
 EVENT = {
@@ -381,6 +381,6 @@ EVENT = {
 def test_any_value_in_an_event_is_a_message(event: Any, tmp_path: Path) -> None:
     file = tmp_path / "events.json"
     file.write_text(json.dumps(event, default=str))
-    result = CliRunner().invoke(app, ["coverage", "--events", str(file)])
+    result = CliRunner().invoke(app, ["lineage", "coverage", "--events", str(file)])
     assert result.exit_code in (0, 2), result.output
     assert result.exit_code == 0 or f"no OpenLineage event at {file}:" in result.output

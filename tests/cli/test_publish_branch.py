@@ -1,4 +1,4 @@
-"""`dql publish`: the branch of an Iceberg table that a gate judged, by PyIceberg on SQLite."""
+"""`dql tables publish`: the branch of an Iceberg table that a gate judged, with PyIceberg."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def ids(table: Any, branch: str = "main") -> list[int]:
 
 def forward(*arguments: str, code: int = 0, name: str = TABLE) -> str:
     """Publishes `audit`; what no gate has judged, unless a run is given."""
-    given = ["publish", name, "--branch", "audit", "--catalog", "lake", *arguments]
+    given = ["tables", "publish", name, "--branch", "audit", "--catalog", "lake", *arguments]
     done = dql(*given, *([] if "--run" in arguments else ["--unjudged"]))
     assert done.returncode == code, done.output
     assert "Traceback" not in done.output
@@ -194,7 +194,7 @@ def test_what_no_gate_judged_is_published_only_by_its_name(
     table: Any, arguments: tuple[str, ...], expected: str
 ) -> None:
     table.append(rows(2), branch="audit")
-    done = dql("publish", TABLE, "--branch", "audit", "--catalog", "lake", *arguments)
+    done = dql("tables", "publish", TABLE, "--branch", "audit", "--catalog", "lake", *arguments)
     assert done.returncode == 2
     assert expected in " ".join(done.output.split())
     assert ids(table) == [1]

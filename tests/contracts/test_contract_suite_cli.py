@@ -1,4 +1,4 @@
-"""`dql contract to-suite` and `dql contract coverage`: their output and exit codes."""
+"""`dql contract to-suite` and `dql contract clauses`: their output and exit codes."""
 
 from __future__ import annotations
 
@@ -99,14 +99,14 @@ def test_a_missing_suite_is_reported(contract: Path) -> None:
 
 def test_a_contract_with_errors_ends_the_command(contract: Path) -> None:
     contract.write_text(CONTRACT.replace("string", "strin"))
-    for verb in ("to-suite", "coverage"):
+    for verb in ("to-suite", "clauses"):
         result = dql(verb, "customers.yaml")
         assert result.exit_code == 2
         assert "error[E405]" in result.stderr
 
 
 def test_coverage_prints_a_table_and_the_counts(contract: Path) -> None:
-    result = dql("coverage", "customers.yaml")
+    result = dql("clauses", "customers.yaml")
     assert result.exit_code == 0
     lines = [line.split() for line in result.stdout.splitlines()]
     assert lines[:3] == [
@@ -119,10 +119,10 @@ def test_coverage_prints_a_table_and_the_counts(contract: Path) -> None:
 
 
 def test_coverage_fails_on_unsupported_clauses_on_request(contract: Path) -> None:
-    assert dql("coverage", "customers.yaml", "--fail-on", "unsupported").exit_code == 0
+    assert dql("clauses", "customers.yaml", "--fail-on", "unsupported").exit_code == 0
     contract.write_text(UNSUPPORTED)
-    assert dql("coverage", "customers.yaml").exit_code == 0
-    result = dql("coverage", "customers.yaml", "--fail-on", "unsupported")
+    assert dql("clauses", "customers.yaml").exit_code == 0
+    result = dql("clauses", "customers.yaml", "--fail-on", "unsupported")
     assert result.exit_code == 1
     assert "write $" in result.stdout
 
@@ -135,7 +135,7 @@ def test_coverage_names_the_referenced_file_of_a_clause(tmp_path: Path) -> None:
         "models: {m: {fields: {a: {$ref: 'parts.yaml#/d'}}}}\n"
     )
     for form in ("table", "markdown"):
-        lines = dql("coverage", str(path), "--format", form).stdout.splitlines()
+        lines = dql("clauses", str(path), "--format", form).stdout.splitlines()
         (row,) = (line for line in lines if "d.required" in line)
         assert "parts.yaml:1" in row
         assert [line for line in lines if "orders.yaml:" in line] == []
@@ -143,7 +143,7 @@ def test_coverage_names_the_referenced_file_of_a_clause(tmp_path: Path) -> None:
 
 def test_coverage_prints_json(contract: Path) -> None:
     contract.write_text(UNSUPPORTED)
-    (found,) = json.loads(dql("coverage", "customers.yaml", "--format", "json").stdout)
+    (found,) = json.loads(dql("clauses", "customers.yaml", "--format", "json").stdout)
     assert found["contract"] == "Customers"
     assert found["counts"] == {"checked": 2, "documented": 2, "accepted": 0, "unsupported": 1}
     assert found["clauses"][-1] == {
@@ -160,7 +160,7 @@ def test_coverage_prints_json(contract: Path) -> None:
 
 def test_coverage_prints_markdown_for_several_contracts(contract: Path) -> None:
     Path("other.yaml").write_text(UNSUPPORTED.replace("Customers", "Other|s"))
-    result = dql("coverage", "customers.yaml", "other.yaml", "--format", "markdown")
+    result = dql("clauses", "customers.yaml", "other.yaml", "--format", "markdown")
     assert result.exit_code == 0
     assert "## Customers\n\n5 clauses: 3 checked, 2 documented, 0 unsupported\n" in result.stdout
     assert "| checked | 4 | `schema.fields[0].type` | Customers.id.type |\n" in result.stdout

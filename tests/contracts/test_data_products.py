@@ -201,7 +201,7 @@ def test_without_any_contract_the_ports_are_not_looked_up() -> None:
 
 def test_other_commands_say_that_it_is_no_contract() -> None:
     product(OF_STANDARD)
-    code, output = run("sales.odps.yaml", verb="coverage")
+    code, output = run("sales.odps.yaml", verb="clauses")
     assert code == 2
     assert "error[E403]: this is a data product, not a contract" in output
     assert "Traceback" not in output

@@ -18,7 +18,7 @@ DOCUMENTS = sorted(path for path in EXAMPLES.rglob("*.*") if path.parent.name !=
 COMMANDS = [
     ("lint",),
     ("to-suite",),
-    ("coverage",),
+    ("clauses",),
     *(("export", "--to", kind) for kind in ("odcs", "great-expectations", "html", "schema")),
 ]
 

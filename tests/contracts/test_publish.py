@@ -57,7 +57,7 @@ def folder(here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def publish(*arguments: str) -> tuple[int, str]:
-    done = dql("contract", "publish", "orders.yaml", *arguments)
+    done = dql("contract", "annotate-table", "orders.yaml", *arguments)
     return done.returncode, done.output
 
 

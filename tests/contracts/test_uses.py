@@ -57,7 +57,15 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def consumers(*options: str) -> Called:
     return dql(
-        "contract", "consumers", ID, "--registry", "published", "--on", "2026-01-05", *options
+        "contract",
+        "registry",
+        "consumers",
+        ID,
+        "--registry",
+        "published",
+        "--on",
+        "2026-01-05",
+        *options,
     )
 
 
@@ -222,7 +230,7 @@ def blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_blocks_are_consumers_of_the_versions_of_a_manifest(blocks: Path) -> None:
-    result = dql("contract", "consumers", CUSTOMERS, "--code", ".", "--json")
+    result = dql("contract", "registry", "consumers", CUSTOMERS, "--code", ".", "--json")
     assert rows(result) == [
         ("old", "1", "1", "version 2 is there"),
         ("new", "2", "2", None),
@@ -242,7 +250,7 @@ def test_blocks_are_consumers_of_the_versions_of_a_manifest(blocks: Path) -> Non
 
 def test_outdated_blocks_are_listed(blocks: Path) -> None:
     call = ["consumers", CUSTOMERS, "--code", "blocks.dql", "--outdated"]
-    result = dql("contract", *call, "--datalex", "datalex-manifest.json")
+    result = dql("contract", "registry", *call, "--datalex", "datalex-manifest.json")
     assert result.returncode == 1
     assert "old (blocks.dql:3)" in result.stdout
     assert "new (" not in result.stdout
@@ -257,7 +265,7 @@ def test_outdated_blocks_are_listed(blocks: Path) -> None:
     ],
 )
 def test_an_invalid_call_is_reported(blocks: Path, options: tuple[str, ...], message: str) -> None:
-    result = dql("contract", "consumers", *options)
+    result = dql("contract", "registry", "consumers", *options)
     assert result.returncode == 2
     assert message in result.stderr
 

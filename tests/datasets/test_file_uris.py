@@ -66,7 +66,7 @@ def test_the_commands_read_a_path_as_spark_prints_it(here: Path) -> None:
         dataset = f"t={form.format(data)}"
         seen = ""
         for words in (
-            ["coverage", "s.dql"],
+            ["lineage", "coverage", "s.dql"],
             ["mutate", "s.dql", "--date", "2026-01-01"],
             ["explain", "s.dql", "--cost"],
         ):

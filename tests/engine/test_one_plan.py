@@ -15,7 +15,7 @@ from dqx_airflow.api.database import Database
 from dqx_airflow.api.run import RunSettings
 from dqx_airflow.api.run import plan_of as plan_in_python
 from dqx_airflow.cli.arguments import Options
-from dqx_airflow.cli.backtest import _opened
+from dqx_airflow.cli.tune.backtest import _opened
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.engine.job_parts import plan_gate
 from dqx_airflow.errors import SourceError

@@ -376,9 +376,9 @@ def test_a_commit_that_replaces_a_date_or_the_table_is_an_overwrite(
     refusal = reason(run(undated))
     assert "the table overlaps other rows that this gate has promoted there" in refusal
     assert "this gate, shop.gate: the whole table); give the same promote_slice" in refusal
-    assert f"run `dql adopt {target} --gate shop.gate`" in refusal
+    assert f"run `dql tables adopt {target} --gate shop.gate`" in refusal
     assert [row[0] for row in found(gates[0])] == [0, 1, 2]
-    assert dql("adopt", target, "--gate", "shop.gate").returncode == 0
+    assert dql("tables", "adopt", target, "--gate", "shop.gate").returncode == 0
     assert run(undated).outcome is Outcome.PASSED
 
 
@@ -438,7 +438,7 @@ def test_an_adopted_owner_must_have_promoted(tmp_path: Path) -> None:
     of_an_earlier_version(target, "old.gate", "2024-03-02")
 
     def adopt(*arguments: str) -> tuple[int, str]:
-        result = dql("adopt", *arguments)
+        result = dql("tables", "adopt", *arguments)
         return result.returncode, result.output
 
     code, text = adopt(target, "--gate", "new.gate", "--from", "odd.gate")

@@ -1,5 +1,5 @@
-"""`dql verify`: real tables, promoted with receipts, then changed in all ways that a consumer would
-like to know of."""
+"""`dql tables verify`: real tables, promoted with receipts, then changed in all ways that a
+consumer would like to know of."""
 
 from __future__ import annotations
 
@@ -804,7 +804,7 @@ def test_no_key_is_not_an_empty_one(lake: Lake, path: str) -> None:
 
 class TestTheCommand:
     def run(self, lake: Lake, *words: str) -> tuple[int, str]:
-        done = dql("verify", *words, "--results-root", lake.root)
+        done = dql("tables", "verify", *words, "--results-root", lake.root)
         return done.returncode, done.output
 
     def test_it_ends_with_0_or_1_and_says_why(self, lake: Lake) -> None:
@@ -850,6 +850,6 @@ class TestTheCommand:
         assert message in text
 
     def test_a_store_that_is_not_there_is_no_proof(self, lake: Lake) -> None:
-        done = dql("verify", lake.target, "--results-root", f"{lake.root}s")
-        assert done.returncode == 4
+        done = dql("tables", "verify", lake.target, "--results-root", f"{lake.root}s")
+        assert done.returncode == 2
         assert f"no results under {lake.root}s" in done.output

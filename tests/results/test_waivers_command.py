@@ -1,4 +1,4 @@
-"""`dql waive` and `dql waivers`."""
+"""`dql waivers add` and `dql waivers`."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def dql(*arguments: str) -> Result:
 
 def waive(root: str, assertion: str, *more: str, until: str = "", gate: str = GATE) -> Result:
     words = ["--reason", "ticket 7", "--owner", "ben", "--author", "eve", "--results-root", root]
-    return dql("waive", gate, assertion, "--until", until or day(3), *words, *more)
+    return dql("waivers", "add", gate, assertion, "--until", until or day(3), *words, *more)
 
 
 def test_a_waiver_is_stored_listed_and_ended(root: str) -> None:
@@ -53,11 +53,11 @@ def test_a_waiver_is_stored_listed_and_ended(root: str) -> None:
     header, line = dql("waivers", "--results-root", root).stdout.splitlines()
     assert header.split()[-1] == "state"
     assert line.split()[1:6] == [GATE, "late", day(3), "below", "0.1"]
-    ended = dql("waivers", "--results-root", root, "--end", one["id"][:8], "--author", "ben")
+    ended = dql("waivers", "end", one["id"][:8], "--results-root", root, "--author", "ben")
     assert ended.stdout == f"ended: late of {GATE}\n"
     assert dql("waivers", "--results-root", root).stdout == "no waiver\n"
     assert "ended by ben" in dql("waivers", "--results-root", root, "--all").stdout
-    assert dql("waivers", "--results-root", root, "--end", one["id"]).exit_code == 2
+    assert dql("waivers", "end", one["id"], "--results-root", root).exit_code == 2
 
 
 @pytest.mark.parametrize(

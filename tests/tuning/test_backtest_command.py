@@ -1,4 +1,4 @@
-"""`dql backtest`: from a store without Spark, and with Spark for days that the store lacks."""
+"""`dql tune backtest`: from a store without Spark, and with Spark for days that the store lacks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def here(days: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 PERIOD = ("--from", "2024-12-01", "--to", "2024-12-08")
 
 
-dql = partial(dql_prints, "backtest", "suite.dql", *PERIOD)
+dql = partial(dql_prints, "tune", "backtest", "suite.dql", *PERIOD)
 
 
 def as_json(*arguments: str) -> dict[str, Any]:
@@ -59,7 +59,7 @@ def as_json(*arguments: str) -> dict[str, Any]:
 def _in_a_process(*arguments: str) -> dict[str, Any]:
     """The same by a process of its own: it ends its Spark session, which others here share."""
     program = Path(sys.executable).with_name("dql")
-    call = [program, "backtest", "suite.dql", *PERIOD, "--format", "json", *arguments]
+    call = [program, "tune", "backtest", "suite.dql", *PERIOD, "--format", "json", *arguments]
     printed = output_of(call)
     found: dict[str, Any] = json.loads(printed)
     return found
@@ -181,7 +181,8 @@ def test_names_cannot_draw(here: Path) -> None:
 def test_no_spark_is_started(here: Path) -> None:
     code = (
         "import sys\nfrom dqx_airflow.cli.main import app\n"
-        "try: app(['backtest', 'suite.dql', '--from', '2024-12-01', '--to', '2024-12-08'])\n"
+        "call = ['tune', 'backtest', 'suite.dql', '--from', '2024-12-01', '--to', '2024-12-08']\n"
+        "try: app(call)\n"
         "except SystemExit as done: assert not done.code\n"
         "heavy = {'pyspark', 'pandas', 'numpy', 'airflow', 'sympy'} & sys.modules.keys()\n"
         "assert not heavy, heavy\n"

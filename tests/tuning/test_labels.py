@@ -42,13 +42,13 @@ def root(days: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def alerts(*more: str) -> list[dict[str, object]]:
     until = ("--until", day(6).isoformat(), "--gate", "orders_gate")
-    listed = dql("alerts", "suite.dql", "--format", "json", *until, *more)
+    listed = dql("tune", "alerts", "suite.dql", "--format", "json", *until, *more)
     found: list[dict[str, object]] = json.loads(listed)
     return found
 
 
 def label(*more: str, code: int = 0) -> str:
-    return dql("label", "suite.dql", "--gate", "orders_gate", *more, code=code)
+    return dql("tune", "label", "suite.dql", "--gate", "orders_gate", *more, code=code)
 
 
 def test_alerts_are_the_failures_of_the_last_days(root: Path) -> None:
@@ -63,7 +63,7 @@ def test_alerts_are_the_failures_of_the_last_days(root: Path) -> None:
         ("2024-12-07", "orders.volume.stable"),
     ]
     assert [one["date"] for one in alerts("--days", "1")] == ["2024-12-07"]
-    table = dql("alerts", "suite.dql", "--days", "7", "--until", "2024-12-07").splitlines()
+    table = dql("tune", "alerts", "suite.dql", "--days", "7", "--until", "2024-12-07").splitlines()
     assert table[0].split() == ["date", "gate", "assertion", "value", "expected", "status", "label"]
     assert "10%" in table[1]
     assert "< MAX_NULLS (5%)" in table[1]
@@ -129,7 +129,7 @@ def test_without_a_label_it_lists_the_failures_whose_labels_would_help_most(root
     while (printed := label()) != nothing:
         head, *lines, last = printed.splitlines()
         assert head.split("  ")[0] == "date"
-        assert last.startswith("to label: dql label suite.dql --date DATE --assertion NAME")
+        assert last.startswith("to label: dql tune label suite.dql --date DATE --assertion NAME")
         assert 1 <= len(lines) <= 5
         for on, name, *_ in map(str.split, lines):
             offered.append((on, name))
@@ -150,7 +150,7 @@ def test_tune_names_the_tunables_with_alarms_to_label_and_all_others_in_one_line
     named = [line.partition(":")[0] for line in printed.splitlines() if ": no proposal:" in line]
     assert named == ["LEAST_7", "LEAST_8", "LEAST_5", "LEAST_6", "LEAST"]
     assert "no proposal for 5 more, 4 without alarms: see --format json" in printed
-    assert "the labels that would help most: dql label suite.dql" in printed
+    assert "the labels that would help most: dql tune label suite.dql" in printed
 
 
 def test_a_missed_issue_becomes_an_alert(root: Path) -> None:
@@ -185,13 +185,13 @@ def test_incomplete_labels_are_refused(root: Path, arguments: list[str], message
 
 def test_a_gate_is_named_where_several_ran_the_suite(root: Path) -> None:
     alert = ("--date", "2024-12-03", "--assertion", "orders.volume.min_rows", "--false-positive")
-    output = dql("label", "suite.dql", *alert, code=2)
+    output = dql("tune", "label", "suite.dql", *alert, code=2)
     assert "several gates ran it: orders_gate, other_gate; add --gate NAME" in output
 
 
 def test_many_alerts_are_labelled_from_a_file(root: Path) -> None:
     until = ("--until", "2024-12-07", "--gate", "orders_gate")
-    Path("alerts.csv").write_text(dql("alerts", "suite.dql", "--format", "csv", *until))
+    Path("alerts.csv").write_text(dql("tune", "alerts", "suite.dql", "--format", "csv", *until))
     rows = [*csv.DictReader(Path("alerts.csv").read_text().splitlines())]
     for row in rows[:5]:
         row["label"], row["reason"] = "false_positive", "a, b"
@@ -216,20 +216,24 @@ def test_labels_survive_prune_and_optimize(root: Path) -> None:
     prune(str(root), timedelta(days=1), now=later)
     optimize(str(root))
     assert [one.ground_truth for one in read_labels(str(root))] == [False, True]
-    assert "error: no results under" in dql("alerts", "suite.dql", code=2)
+    assert "error: no results under" in dql("tune", "alerts", "suite.dql", code=2)
 
 
 def test_no_results_are_not_reported_as_no_alerts(root: Path) -> None:
-    output = dql("alerts", "suite.dql", "--until", "2025-03-01", "--days", "3")
+    output = dql("tune", "alerts", "suite.dql", "--until", "2025-03-01", "--days", "3")
     assert output == "no results in the 3 days up to 2025-03-01: the newest are of 2024-12-07\n"
     elsewhere = ("--results-root", "elsewhere")
-    assert "error: no results under elsewhere" in dql("alerts", "suite.dql", *elsewhere, code=2)
+    assert "error: no results under elsewhere" in dql(
+        "tune", "alerts", "suite.dql", *elsewhere, code=2
+    )
     Path("other.dql").write_text(SUITE.replace('suite "Orders"', 'suite "Invoices"'))
-    output = dql("alerts", "other.dql", code=2)
+    output = dql("tune", "alerts", "other.dql", code=2)
     assert "error: suite 'Invoices' has no results under results" in output
     assert "Orders (gate orders_gate)" in output
-    for verb in ("tune", "backtest"):
-        output = dql(verb, "suite.dql", "--from", "2025-03-01", "--to", "2025-03-02", code=2)
+    for verb in ("propose", "backtest"):
+        output = dql(
+            "tune", verb, "suite.dql", "--from", "2025-03-01", "--to", "2025-03-02", code=2
+        )
         assert "suite 'Orders' has no results from 2025-03-01 to 2025-03-02" in output
         assert "the newest are of 2024-12-07" in output
 
@@ -284,11 +288,11 @@ def test_sixteen_killed_writers_neither_lose_nor_duplicate_labels(tmp_path: Path
         ("alerts", "--days", "9" * 30),
         ("alerts", "--until", "0001-01-02"),
         ("backtest", "--to", "0001-01-02"),
-        ("tune", "--to", "0001-01-02"),
+        ("propose", "--to", "0001-01-02"),
     ],
     ids=" ".join,
 )
 def test_a_range_that_begins_before_all_dates_is_cut(root: Path, command: tuple[str, ...]) -> None:
     verb, *options = command
-    result = called(verb, "suite.dql", "--gate", "orders_gate", *options)
+    result = called("tune", verb, "suite.dql", "--gate", "orders_gate", *options)
     assert "dql failed" not in result.output

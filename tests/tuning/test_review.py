@@ -60,7 +60,10 @@ _AUTHOR = ("--author", "ada")
 
 
 def dql(*arguments: str, code: int = 0) -> str:
-    return dql_prints(arguments[0], "suite.dql", *arguments[1:], *_AUTHOR, code=code)
+    """A call of a verb of `dql tune`; a decision has an author."""
+    verb, *more = arguments
+    author = () if verb in ("review", "apply") else _AUTHOR
+    return dql_prints("tune", verb, "suite.dql", *more, *author, code=code)
 
 
 def nulls(new: float, **more: object) -> Proposal:
@@ -75,10 +78,10 @@ def stages() -> list[str]:
 def test_a_proposal_is_approved_and_written_with_its_history(here: Path) -> None:
     made = nulls(0.0725, reason="3 false alarms", evidence={"false_alarms": [3, 0]})
     propose("results", made)
-    assert made.id in dql("review", "--pending")
+    assert made.id in dql("review")
     (listed,) = json.loads(dql("review", "--format", "json"))
     assert proposal_from_json(json.dumps(listed)) == proposal_from_json(made.to_json())
-    output = dql("review", "--approve", made.id[:6], "--reason", "looks right")
+    output = dql("approve", made.id[:6], "--reason", "looks right")
     assert output == f"approved and applied: MAX_NULLS: 0.05 -> 0.0725 ({made.id} by autotuner)\n"
     assert Path("suite.dql").read_text() == SUITE.replace("= 5% ", "= 7.25% ")
     approval, change = History("suite.dql.history").entries
@@ -96,8 +99,8 @@ def test_a_proposal_is_approved_and_written_with_its_history(here: Path) -> None
 def test_a_proposal_is_rejected_with_a_reason(here: Path) -> None:
     made = nulls(0.07)
     propose("results", made)
-    assert "a rejection needs a reason" in dql("review", "--reject", made.id, code=2)
-    dql("review", "--reject", made.id, "--reason", "too aggressive")
+    assert "Missing option '--reason'" in dql("reject", made.id, code=2)
+    dql("reject", made.id, "--reason", "too aggressive")
     assert Path("suite.dql").read_text() == SUITE
     (found,) = read_proposals("results", "Orders")
     assert (found.stage, found.agent, found.reason) == (
@@ -105,17 +108,17 @@ def test_a_proposal_is_rejected_with_a_reason(here: Path) -> None:
         "ada",
         "too aggressive",
     )
-    assert f"{made.id} is rejected already, by ada" in dql("review", "--approve", made.id, code=2)
-    assert "no pending proposal has the id zz" in dql("review", "--approve", "zz", code=2)
+    assert f"{made.id} is rejected already, by ada" in dql("approve", made.id, code=2)
+    assert "no pending proposal has the id zz" in dql("approve", "zz", code=2)
 
 
 def test_several_are_decided_at_once_and_none_if_an_id_is_wrong(here: Path) -> None:
     first, second = nulls(0.06), Proposal("Orders", "tuner", profile=PROFILE)
     propose("results", first)
     propose("results", second)
-    assert "no pending" in dql("review", "--approve", first.id, "--approve", "zz", code=2)
+    assert "no pending" in dql("approve", first.id, "zz", code=2)
     assert Path("suite.dql").read_text() == SUITE
-    assert len(dql("review", "--approve", first.id, "--approve", second.id).splitlines()) == 2
+    assert len(dql("approve", first.id, second.id).splitlines()) == 2
     assert stages() == ["applied", "applied"]
 
 
@@ -158,7 +161,7 @@ def test_a_proposal_approved_elsewhere_is_applied_once(here: Path) -> None:
     propose("results", second)
     decide("results", first, ProposalStage.APPROVED, "grace")
     decide("results", second, ProposalStage.APPROVED, "grace")
-    assert len(dql("review", "--apply").splitlines()) == 2
+    assert len(dql("apply").splitlines()) == 2
     text = Path("suite.dql").read_text()
     assert text == SUITE.replace("= 5% ", "= 6% ")[:-2] + f"\n    {PROFILE}\n}}\n"
     assert [entry["action"] for entry in History("suite.dql.history").entries] == [
@@ -167,7 +170,7 @@ def test_a_proposal_approved_elsewhere_is_applied_once(here: Path) -> None:
         "approve",
         "add_profile",
     ]
-    assert dql("review", "--apply") == "no approved proposals to apply\n"
+    assert dql("apply") == "no approved proposals to apply\n"
     assert stages() == ["applied", "applied"]
 
 
@@ -184,7 +187,7 @@ def test_approving_a_value_already_in_the_file_changes_nothing(here: Path) -> No
     made = nulls(0.06)
     propose("results", made)
     Path("suite.dql").write_text(SUITE.replace("= 5% ", "= 6% "))
-    dql("review", "--approve", made.id)
+    dql("approve", made.id)
     history = History("suite.dql.history")
     assert [entry["action"] for entry in history.entries] == ["approve"]
     assert history.changes() == ()
@@ -197,14 +200,14 @@ def test_a_change_of_an_algorithm_waits_for_review_in_the_history(here: Path) ->
     suite.save()
     (entry,) = History("suite.dql.history").entries
     assert "LEAST: 100 -> 150" in dql("review")
-    dql("review", "--approve", entry["id"])
+    dql("approve", entry["id"])
     assert Path("suite.dql").read_text() == SUITE.replace("= 100 ", "= 150 ")
     assert dql("review") == "no pending proposals\n"
     suite = Suite.load("suite.dql")
     suite.set_param("LEAST", 160, agent="rl_optimizer")
     suite.save()
     entry = History("suite.dql.history").entries[-1]
-    dql("review", "--reject", entry["id"], "--reason", "no")
+    dql("reject", entry["id"], "--reason", "no")
     assert dql("review") == "no pending proposals\n"
 
 
@@ -222,7 +225,7 @@ def test_a_change_of_an_algorithm_waits_for_review_in_the_history(here: Path) ->
 )
 def test_a_row_in_the_store_grants_no_permission(here: Path, proposal: Proposal, code: str) -> None:
     propose("results", proposal)
-    assert f"error[{code}]" in dql("review", "--approve", proposal.id, code=2)
+    assert f"error[{code}]" in dql("approve", proposal.id, code=2)
     assert Path("suite.dql").read_text() == SUITE
     assert stages() == ["proposed"]
     assert not Path("suite.dql.history").exists()
@@ -265,33 +268,29 @@ def test_values_are_shown_as_the_suite_writes_them(unit: str | None, shown: str)
     assert str(proposal_from_json(proposal.to_json()).changes[0]) == shown
 
 
-def test_one_thing_at_a_time(here: Path) -> None:
-    assert "more than one action" in dql("review", "--approve", "a", "--apply", code=2)
-
-
-def test_an_experimental_assertion_is_promoted(here: Path) -> None:
-    output = dql("promote", "--assertion", "price")
-    assert output == "promoted: 'price' of check 'C' can block from now on\n"
-    dql("promote", "--assertion", "most")
+def test_an_experimental_assertion_is_enforced(here: Path) -> None:
+    output = dql("enforce", "--assertion", "price")
+    assert output == "enforced: 'price' of check 'C' can block from now on\n"
+    dql("enforce", "--assertion", "most")
     text = Path("suite.dql").read_text()
     assert text == SUITE.replace("@experimental   #", "   #").replace("        @experimental\n", "")
     (first, _) = History("suite.dql.history").entries
-    assert (first["action"], first["assertion"], first["author"]) == ("promote", "price", "ada")
-    assert "it can already block" in dql("promote", "--assertion", "price", code=2)
-    assert "no assertion named 'prise'" in dql("promote", "--assertion", "prise", code=2)
+    assert (first["action"], first["assertion"], first["author"]) == ("enforce", "price", "ada")
+    assert "it can already block" in dql("enforce", "--assertion", "price", code=2)
+    assert "no assertion named 'prise'" in dql("enforce", "--assertion", "prise", code=2)
 
 
-def test_a_promotion_that_breaks_the_suite_is_refused(here: Path) -> None:
+def test_an_enforcement_that_breaks_the_suite_is_refused(here: Path) -> None:
     text = (
         'suite "S" { check "C" on orders {\n@experimental\nassert num_rows() > 1 name "a" '
         'severity P0\nassert sum(x) > 1 name "b" }\n'
         'profile "P" { from may(1) to may(2) disable assertion "a" in "C" } }\n'
     )
     Path("suite.dql").write_text(text)
-    assert "error[E304]" in dql("promote", "--assertion", "a", code=2)
+    assert "error[E304]" in dql("enforce", "--assertion", "a", code=2)
     assert Path("suite.dql").read_text() == text
     Path("suite.dql").write_text(
         'suite "S" { macro m(x) { @experimental assert sum({x}) > 1 name "a" }\n'
         'check "C" on orders { use m(y) } }\n'
     )
-    assert "is generated by a macro" in dql("promote", "--assertion", "a", code=2)
+    assert "is generated by a macro" in dql("enforce", "--assertion", "a", code=2)

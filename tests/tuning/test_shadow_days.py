@@ -50,7 +50,7 @@ _RANGE = ("--from", str(FIRST), "--to", str(LAST))
 
 @pytest.mark.slow
 def test_alarms_of_gate_and_shadow_are_compared(here: Path) -> None:
-    output = dql("shadow", "suite.dql", *_RANGE)
+    output = dql("tune", "shadow", "suite.dql", *_RANGE)
     (line,) = [line for line in output.splitlines() if line.startswith(ROWS)]
     assert line.split() == [ROWS, "9", "2", "->", "1", "0", "0", "gate", "2024-12-09"]
     assert "gate -> shadow next.dql: 9 days judged by both, from 2024-12-01 to 2024-12-09" in output
@@ -60,24 +60,28 @@ def test_alarms_of_gate_and_shadow_are_compared(here: Path) -> None:
 @pytest.mark.slow
 def test_labels_show_false_alarms_and_missed_issues(here: Path) -> None:
     of_rows = ("--assertion", ROWS, "--author", "ada")
-    dql("label", "suite.dql", "--date", "2024-12-03", "--true-positive", *of_rows)
-    dql("label", "suite.dql", "--date", "2024-12-09", "--true-positive", *of_rows)
-    compared = json.loads(dql("shadow", "suite.dql", *_RANGE, "--format", "json"))
+    dql("tune", "label", "suite.dql", "--date", "2024-12-03", "--true-positive", *of_rows)
+    dql("tune", "label", "suite.dql", "--date", "2024-12-09", "--true-positive", *of_rows)
+    compared = json.loads(dql("tune", "shadow", "suite.dql", *_RANGE, "--format", "json"))
     (rows,) = [one for one in compared["assertions"] if one["name"] == ROWS]
     assert rows["own"] == {"days": 9, "alarms": 2, "false": 0, "missed": 0}
     assert rows["shadow"] == {"days": 9, "alarms": 1, "false": 0, "missed": 1}
     assert (rows["only_own"], rows["only_shadow"]) == (["2024-12-09"], [])
     assert compared["not_judged"] == {"2024-12-10": "an error in next.dql:3: mistake"}
-    dql("label", "suite.dql", "--date", "2024-12-09", "--false-positive", *of_rows)
-    assert "labelled false: 1 -> 0" in dql("shadow", "suite.dql", *_RANGE)
+    dql("tune", "label", "suite.dql", "--date", "2024-12-09", "--false-positive", *of_rows)
+    assert "labelled false: 1 -> 0" in dql("tune", "shadow", "suite.dql", *_RANGE)
 
 
 @pytest.mark.slow
 def test_a_missing_shadow_names_the_option(here: Path) -> None:
-    output = dql("shadow", "suite.dql", "--from", "2020-01-01", "--to", "2020-01-31", code=2)
+    output = dql(
+        "tune", "shadow", "suite.dql", "--from", "2020-01-01", "--to", "2020-01-31", code=2
+    )
     assert "no shadow ran beside the suite" in output
     assert "--shadow PROPOSED" in output
-    assert "shadows were: next.dql" in dql("shadow", "suite.dql", *_RANGE, "--name", "x", code=2)
+    assert "shadows were: next.dql" in dql(
+        "tune", "shadow", "suite.dql", *_RANGE, "--name", "x", code=2
+    )
 
 
 def without_shadow(report: GateReport) -> GateReport:
@@ -113,24 +117,26 @@ def test_a_report_comes_back_with_its_shadow(here: Path) -> None:
 
 @pytest.mark.slow
 def test_values_of_a_shadow_can_be_applied(here: Path) -> None:
-    output = dql("promote", "suite.dql", "--assertion", ROWS, "--shadow", "next.dql")
-    assert output == "promoted: LEAST: 10 -> 4\n"
+    output = dql("tune", "enforce", "suite.dql", "--assertion", ROWS, "--shadow", "next.dql")
+    assert output == "enforced: LEAST: 10 -> 4\n"
     assert Path("suite.dql").read_text() == LOOSER
     (entry,) = History("suite.dql.history").entries
     assert (entry["action"], entry["param"], entry["old"], entry["new"]) == (
-        "promote",
+        "enforce",
         "LEAST",
         10,
         4,
     )
     assert (entry["agent"], entry["assertion"], entry["shadow"]) == ("human", ROWS, "next.dql")
-    again = dql("promote", "suite.dql", "--assertion", ROWS, "--shadow", "next.dql", code=2)
+    again = dql("tune", "enforce", "suite.dql", "--assertion", ROWS, "--shadow", "next.dql", code=2)
     assert "next.dql has no different values" in again
-    assert "promote" in dql("history", "suite.dql", "--param", "LEAST")
+    assert "enforce" in dql("tune", "history", "suite.dql", "--param", "LEAST")
 
 
 def test_a_shadow_value_out_of_bounds_is_refused(here: Path) -> None:
     Path("next.dql").write_text(SUITE.replace("10 tunable [1, 100]", "500 tunable [1, 1000]"))
-    output = dql("promote", "suite.dql", "--assertion", ROWS, "--shadow", "next.dql", code=2)
+    output = dql(
+        "tune", "enforce", "suite.dql", "--assertion", ROWS, "--shadow", "next.dql", code=2
+    )
     assert "E601" in output
     assert Path("suite.dql").read_text() == SUITE

@@ -390,19 +390,19 @@ def test_a_proposal_of_the_command_waits_for_review(
     write_labels(root, labels)
 
     period = ("--from", "2024-12-01", "--to", "2024-12-16")
-    printed = dql("tune", "suite.dql", *period, "--propose", "--output-dir", "out")
+    printed = dql("tune", "suite.dql", *period, "--queue", "--output-dir", "out")
     assert "LEAST: 10 -> 8" in printed
     assert "MAX_NULLS: no proposal: 0 labels" in printed
-    assert "the labels that would help most: dql label suite.dql" in printed
-    dql("tune", "suite.dql", *period, "--propose")
-    (waiting,) = json.loads(dql("review", "suite.dql", "--format", "json"))
+    assert "the labels that would help most: dql tune label suite.dql" in printed
+    dql("tune", "suite.dql", *period, "--queue")
+    (waiting,) = json.loads(dql("tune", "review", "suite.dql", "--format", "json"))
     assert waiting["gate"] == "orders_gate"
     assert waiting["evidence"]["curves"][0]["param"] == "LEAST"
     assert ET.parse("out/LEAST.svg").getroot().tag.endswith("svg")
     assert json.loads(Path("out/LEAST.json").read_text())["id"]
     as_json = json.loads(dql("tune", "suite.dql", *period, "--format", "json"))
     assert [one["lacking"] for one in as_json] == [0, 4]
-    dql("review", "suite.dql", "--approve", waiting["id"])
+    dql("tune", "approve", "suite.dql", waiting["id"])
     assert "const LEAST = 8 tunable [1, 100]" in Path("suite.dql").read_text()
 
 
@@ -423,7 +423,7 @@ def test_auto_approved_values_are_written_at_once(
     write_labels(root, [Label("orders_gate", day(n), *about, False, "ada") for n in alarms])
 
     period = ("--from", "2024-12-01", "--to", "2024-12-16")
-    printed = dql("tune", "suite.dql", *period, "--propose")
+    printed = dql("tune", "suite.dql", *period, "--queue")
     (stored,) = read_proposals(root)
     if not is_marked:
         assert "1 proposal waits for review" in printed

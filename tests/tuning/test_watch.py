@@ -16,7 +16,7 @@ from dqx_airflow.results.past_days import past_days
 from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.tuning.backtest import Backtest
-from dqx_airflow.tuning.review import promote
+from dqx_airflow.tuning.review import enforce
 from dqx_airflow.tuning.suite_file import SuiteFile
 from dqx_airflow.values import Outcome, Status, Verdict
 from tests.sound_suites import sound_suite
@@ -117,12 +117,12 @@ def test_stored_days_are_judged_again_as_a_gate_did(tmp_path: Path) -> None:
     assert last["orders.watch.fresh.loaded_at"] is Status.FAILED
 
 
-def test_a_promoted_claim_is_written_into_the_check_and_blocks(tmp_path: Path) -> None:
+def test_an_enforced_claim_is_written_into_the_check_and_blocks(tmp_path: Path) -> None:
     path = tmp_path / "orders.dql"
     path.write_text(SUITE.replace("watch orders", 'watch orders holidays "US"'))
     file = SuiteFile(path, "orders.dql")
     for name in ("orders.watch.rows", "orders.watch.mean.net price"):
-        assert promote(file, name, "ada") == ("All", name)
+        assert enforce(file, name, "ada") == ("All", name)
     text = path.read_text()
     assert '        assert num_rows() within usual(num_rows(), holidays "US")\n' in text
     assert "        assert average(`net price`) within usual(average(`net price`)" in text
@@ -130,7 +130,7 @@ def test_a_promoted_claim_is_written_into_the_check_and_blocks(tmp_path: Path) -
     assert report(orders(rows=7), text=text).outcome is Outcome.BLOCKED
     assert len(verdicts(orders(), text=text)) == len(verdicts(orders()))
     with pytest.raises(Exception, match=r"'orders\.watch\.rows' is not @experimental"):
-        promote(file, "orders.watch.rows", "ada")
+        enforce(file, "orders.watch.rows", "ada")
 
 
 DRIFT = SUITE.replace("watch orders", "watch orders drift")
@@ -194,10 +194,10 @@ def test_stored_days_tell_the_drift_that_a_gate_saw(tmp_path: Path) -> None:
     assert known["country"].status is Status.FAILED
 
 
-def test_the_drift_of_a_watch_is_promoted_as_it_is_claimed(tmp_path: Path) -> None:
+def test_the_drift_of_a_watch_is_enforced_as_it_is_claimed(tmp_path: Path) -> None:
     path = tmp_path / "orders.dql"
     path.write_text(DRIFT.replace("drift", 'drift holidays "US"'))
-    promote(SuiteFile(path, "orders.dql"), "orders.watch.drift.country", "ada")
+    enforce(SuiteFile(path, "orders.dql"), "orders.watch.drift.country", "ada")
     assert (
         "assert psi(country, usual n 28) <= max(0.25, 20 * unique_count(country) / num_rows(), "
         'highest_usual(psi(country, usual n 28), holidays "US"))\n'

@@ -36,10 +36,12 @@ blocks what comes after if it does not hold.
 3. Run `dql check SUITE` after every change. It reports all mistakes at once, with the line and
    what to write instead. Do what it says, and repeat until it reports no errors. `dql explain E101`
    has the rule behind a code, with a wrong and a right example.
-4. Judge it: `dql run SUITE --dataset orders=PATH` on a date, `dql backtest SUITE` on stored days.
-   An assertion that fails on good days is a false alarm to come: mend its limit before the merge.
-5. Change limits of a suite that runs by a proposal (`dql tune --propose`, or the tool `propose`).
-   A person decides, in `dql review`. Never weaken a rule so that a bad date passes.
+4. Judge it: `dql run SUITE --dataset orders=PATH` on a date, `dql tune backtest SUITE` on stored
+   days. An assertion that fails on good days is a false alarm to come: mend its limit before the
+   merge.
+5. Change limits of a suite that runs by a proposal (`dql tune propose --queue`, or the tool
+   `propose`). A person decides, in `dql tune review`. Never weaken a rule so that a bad date
+   passes.
 
 `dql mcp` offers the same as tools: `check`, `explain`, `sample_run`, `backtest`, `mutate`,
 `why_blocked`, `propose`."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Annotated
 
 import typer
 
 from dqx_airflow.cli.command import TYPED_VARIABLES
-from dqx_airflow.cli.documented import Command, group_of
+from dqx_airflow.cli.documented import Command, Panels, group_of
 
 
 def _lint() -> Command:
@@ -17,16 +16,10 @@ def _lint() -> Command:
     return lint
 
 
-def _to_suite() -> Command:
-    from dqx_airflow.cli.contract.documents import to_suite
+def _clauses() -> Command:
+    from dqx_airflow.cli.contract.clauses import clauses
 
-    return to_suite
-
-
-def _coverage() -> Command:
-    from dqx_airflow.cli.contract.coverage import coverage
-
-    return coverage
+    return clauses
 
 
 def _test() -> Command:
@@ -35,10 +28,10 @@ def _test() -> Command:
     return against_data
 
 
-def _publish() -> Command:
-    from dqx_airflow.cli.contract.publish import publish_to_table
+def _diff() -> Command:
+    from dqx_airflow.cli.contract.diff import diff
 
-    return publish_to_table
+    return diff
 
 
 def _impact() -> Command:
@@ -47,28 +40,16 @@ def _impact() -> Command:
     return impact
 
 
-def _diff() -> Command:
-    from dqx_airflow.cli.contract.diff import diff
+def _init() -> Command:
+    from dqx_airflow.cli.contract.draft import draft_contract
 
-    return diff
-
-
-def _registry() -> Command:
-    from dqx_airflow.cli.contract.registry import app
-
-    return app
+    return draft_contract
 
 
-def _consumers() -> Command:
-    from dqx_airflow.cli.contract.registry import consumers
+def _to_suite() -> Command:
+    from dqx_airflow.cli.contract.documents import to_suite
 
-    return consumers
-
-
-def _evolve() -> Command:
-    from dqx_airflow.cli.contract.documents import evolve
-
-    return evolve
+    return to_suite
 
 
 def _export() -> Command:
@@ -77,10 +58,22 @@ def _export() -> Command:
     return export
 
 
-def _init() -> Command:
-    from dqx_airflow.cli.contract.draft import draft_contract
+def _evolve() -> Command:
+    from dqx_airflow.cli.contract.documents import evolve
 
-    return draft_contract
+    return evolve
+
+
+def _annotate_table() -> Command:
+    from dqx_airflow.cli.contract.annotated_table import annotate_table
+
+    return annotate_table
+
+
+def _registry() -> Command:
+    from dqx_airflow.cli.contract.registry import app
+
+    return app
 
 
 def _codeowners() -> Command:
@@ -95,26 +88,22 @@ def _rfc() -> Command:
     return rfc
 
 
-COMMANDS: Mapping[str, Callable[[], Command]] = {
-    "lint": _lint,
-    "to-suite": _to_suite,
-    "coverage": _coverage,
-    "test": _test,
-    "publish": _publish,
-    "impact": _impact,
-    "diff": _diff,
-    "registry": _registry,
-    "consumers": _consumers,
-    "evolve": _evolve,
-    "export": _export,
-    "init": _init,
-    "codeowners": _codeowners,
-    "rfc": _rfc,
+PANELS: Panels = {
+    "Write": {"init": _init, "lint": _lint, "clauses": _clauses},
+    "Enforce": {"test": _test, "to-suite": _to_suite},
+    "Change": {"diff": _diff, "impact": _impact, "evolve": _evolve},
+    "Publish": {
+        "registry": _registry,
+        "annotate-table": _annotate_table,
+        "export": _export,
+        "codeowners": _codeowners,
+        "rfc": _rfc,
+    },
 }
-"""The imports of the commands, in the order of the help."""
+"""The imports of the commands, in the order of their use."""
 
 app = typer.Typer(
-    cls=group_of(COMMANDS),
+    cls=group_of(PANELS),
     help="Data contracts: check them, compare their versions, publish them, enforce them.",
     no_args_is_help=True,
 )

@@ -156,7 +156,7 @@ def _not_understood(clauses: Iterable[ClauseCoverage], compiled: Compiled) -> tu
         if clause.treatment is elements.Treatment.UNSUPPORTED and clause_key(clause) not in reported
     ]
     more = len(lines) - _MOST_NOT_UNDERSTOOD
-    rest = (f"not checked: {more} more; see `dql contract coverage`",) if more > 0 else ()
+    rest = (f"not checked: {more} more; see `dql contract clauses`",) if more > 0 else ()
     return (*lines[:_MOST_NOT_UNDERSTOOD], *rest)
 
 

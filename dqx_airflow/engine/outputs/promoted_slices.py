@@ -323,8 +323,8 @@ class Promoter:
         )
 
 
-_ADOPT = "run `dql adopt {target} --gate {gate} --from {owner}`"
-_ADOPT_OWN = "run `dql adopt {target} --gate {gate}`"
+_ADOPT = "run `dql tables adopt {target} --gate {gate} --from {owner}`"
+_ADOPT_OWN = "run `dql tables adopt {target} --gate {gate}`"
 _SLICE = (
     "set promote_slice to the values of the rows of this task, as in "
     'promote_slice={{"store": "zurich"}}, or give each task a separate target'

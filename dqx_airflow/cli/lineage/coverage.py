@@ -1,4 +1,4 @@
-"""`dql coverage`: which tables and columns of a flow no gate and no assertion sees."""
+"""`dql lineage coverage`: which tables and columns of a flow no gate and no assertion sees."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def coverage(
     the gates and suites that check it; and the columns that no assertion reads. Tables without a
     check come first, ordered by these jobs. No data is read, and Spark is not started.
 
-    This is about tables. `dql contract coverage` is about the clauses of a contract: which of them
+    This is about tables. `dql contract clauses` is about the clauses of a contract: which of them
     are enforced.
 
     Exit code 1 if fewer tables than --min are checked.

@@ -1,4 +1,4 @@
-"""`dql history`: what changed in a suite, who changed it and why."""
+"""`dql tune history`: what changed in a suite, who changed it and why."""
 
 from __future__ import annotations
 

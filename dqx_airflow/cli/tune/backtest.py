@@ -1,4 +1,4 @@
-"""`dql backtest`: the verdicts of past days with other thresholds."""
+"""`dql tune backtest`: the verdicts of past days with other thresholds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`dql lineage`: sends the lineage events that could not be sent."""
+"""`dql lineage flush`: sends the lineage events that could not be sent."""
 
 from __future__ import annotations
 
@@ -10,22 +10,14 @@ from typing import Annotated
 
 import typer
 
-from dqx_airflow.cli import command, documented, exit_codes
+from dqx_airflow.cli import command, exit_codes
 from dqx_airflow.cli.stores import HOW_TO_GIVE, ResultsRootOption, known_root, results_of
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.limits import LONGEST_TIME_S
 
-lineage_app = documented.Commands(help="Manage the lineage events of gates.", no_args_is_help=True)
-
 _EACH_S = 5.0
 
 
-@lineage_app.callback()
-def lineage() -> None:
-    """Manage the lineage events of gates."""
-
-
-@lineage_app.command("flush")
 def flush(
     *,
     spool: Annotated[Path | None, typer.Option(envvar="DQX_LINEAGE_SPOOL")] = None,

@@ -1,4 +1,4 @@
-"""`dql publish`: the branch of an Iceberg table that a gate has judged becomes what readers
+"""`dql tables publish`: the branch of an Iceberg table that a gate has judged becomes what readers
 read."""
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""`dql alerts` and `dql label`: the failures of the last days, and their labels by whether there
-was a real issue, also from a CSV file.
+"""`dql tune alerts` and `dql tune label`: the failures of the last days, and their labels by
+whether there was a real issue, also from a CSV file.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def alerts(
     :param unlabeled: Only failures without a label.
     :param days: The number of days, up to the last one.
     :param until: The last day; default: today.
-    :param output: Output format: table, json, or csv to fill in for `dql label`.
+    :param output: Output format: table, json, or csv to fill in for `dql tune label`.
     """
     from dqx_airflow.results.alerts import alerts as find_alerts
     from dqx_airflow.results.past_days import runs_of_suite
@@ -230,8 +230,8 @@ def label(
 ) -> None:
     """Label a failure as a false alarm, or a pass as a missed issue. The last label counts.
 
-    Without a label, it lists the five failures whose labels would help `dql tune` most, by what it
-    is expected to cost not to know what they were.
+    Without a label, it lists the five failures whose labels would help `dql tune propose` most, by
+    what it is expected to cost not to know what they were.
 
     :param on: The date of the data.
     :param assertion: The name of the assertion.
@@ -240,8 +240,8 @@ def label(
     :param missed: The assertion passed, but there was an issue.
     :param true_negative: The assertion passed, and the data was fine.
     :param from_csv: Set many labels at once from a CSV file with the columns date, assertion and
-        label, and optionally check, map_index and reason. `dql alerts --format csv` writes one to
-        fill in.
+        label, and optionally check, map_index and reason. `dql tune alerts --format csv` writes
+        one to fill in.
     :param author: The author of the label; default: the current user.
     """
     from dqx_airflow.results.alerts import LabelKind, NewLabel
@@ -329,8 +329,8 @@ def _offer_labels(
     print_table(("date", "assertion", "failures that day", "expected cost"), rows)
     instance = " --map-index NUMBER" if any(one.map_index >= 0 for one in wanted) else ""
     typer.echo(
-        f"to label: dql label {suite} --date DATE --assertion NAME{instance} --false-positive, "
-        "or --true-positive"
+        f"to label: dql tune label {suite} --date DATE --assertion NAME{instance} "
+        "--false-positive, or --true-positive"
     )
 
 

@@ -1,5 +1,5 @@
-"""`dql shadow` and `dql promote`: the alarms of a suite beside the alarms of its shadow, and taking
-over its values."""
+"""`dql tune shadow` and `dql tune enforce`: the alarms of a suite next to the alarms of its shadow,
+and taking over its values."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def _both(assertion: ShadowedAssertion, field: str) -> str:
     return str(own) if own == other else f"{own} -> {other}"
 
 
-def promote(
+def enforce(
     suite: arguments.SuiteArgument,
     *,
     assertion: str,
@@ -121,19 +121,19 @@ def promote(
 
     :param assertion: The name of the assertion.
     :param shadow: Set its tunables to the values in this suite instead.
-    :param author: The person who promotes it; default: the current user.
+    :param author: The person who decides; default: the current user.
     """
-    from dqx_airflow.tuning.review import promote as drop_experimental
-    from dqx_airflow.tuning.review import promote_values
+    from dqx_airflow.tuning.review import enforce as drop_experimental
+    from dqx_airflow.tuning.review import enforce_values
 
     file = arguments.suite_file(suite)
     who = author or getpass.getuser()
     if shadow is None:
         owner, name = drop_experimental(file, assertion, who, check=check)
-        lines = [f"promoted: '{name}' of check '{owner}' can block from now on"]
+        lines = [f"enforced: '{name}' of check '{owner}' can block from now on"]
     else:
-        taken = promote_values(file, arguments.suite_file(shadow), assertion, who, check=check)
-        lines = [f"promoted: {value}" for value in taken.values]
+        taken = enforce_values(file, arguments.suite_file(shadow), assertion, who, check=check)
+        lines = [f"enforced: {value}" for value in taken.values]
         if taken.also:
             lines.append(f"this also changes: {', '.join(taken.also)}")
     for line in lines:

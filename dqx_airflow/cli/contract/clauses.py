@@ -1,4 +1,4 @@
-"""`dql contract coverage`: how each clause of contracts is treated."""
+"""`dql contract clauses`: how each clause of contracts is treated."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from dqx_airflow.contracts.enforcement.coverage import ClauseCoverage
 from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.diagnostics.templates import filled
 
-CoverageFormat: TypeAlias = Literal["table", "json", "markdown"]
+ClausesFormat: TypeAlias = Literal["table", "json", "markdown"]
 
 
-def coverage(
+def clauses(
     files: Annotated[list[str], typer.Argument(metavar="FILE...")],
     *,
     fail_on: Literal["unsupported"] | None = None,
-    format: CoverageFormat = "table",
+    format: ClausesFormat = "table",
 ) -> None:
     """Show for every clause whether it is checked, documented, accepted or unsupported.
 
@@ -34,14 +34,13 @@ def coverage(
     :param fail_on: Exit with 1 if an unsupported clause is left.
     :param format: Output format: table, json or markdown.
     """
-    from dqx_airflow.contracts.enforcement.coverage import counts
-    from dqx_airflow.contracts.enforcement.coverage import coverage as coverage_of
+    from dqx_airflow.contracts.enforcement.coverage import counts, coverage
 
     covered = []
     for contract in read_versions(files):
-        clauses = coverage_of(contract, compile_contract(contract))
-        counted = {treatment.value: number for treatment, number in counts(clauses).items()}
-        covered.append(Covered(contract.id, contract.span.file, clauses, counted))
+        found = coverage(contract, compile_contract(contract))
+        counted = {treatment.value: number for treatment, number in counts(found).items()}
+        covered.append(Covered(contract.id, contract.span.file, found, counted))
     match format:
         case "json":
             typer.echo(json_text([covered_contract_object(contract) for contract in covered]))
@@ -83,7 +82,7 @@ def _because(clause: ClauseCoverage) -> str:
 
 def _as_markdown(contract: Covered) -> str:
     shown = {"contract": contract, "because": _because, "cell": _cell}
-    return filled(__package__, "coverage.md", **shown).rstrip("\n")
+    return filled(__package__, "clauses.md", **shown).rstrip("\n")
 
 
 def _cell(text: str) -> str:

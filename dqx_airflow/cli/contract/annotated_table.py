@@ -1,4 +1,4 @@
-"""`dql contract publish`: writes a contract into the properties of a Delta table."""
+"""`dql contract annotate-table`: writes a contract into the properties of a Delta table."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dqx_airflow.engine.contract_properties import Published
 
 
-def publish_to_table(
+def annotate_table(
     path: Annotated[Path, typer.Argument(metavar="CONTRACT")],
     *,
     table: str | None = None,
@@ -59,7 +59,7 @@ def publish_to_table(
 
 def _print_changes(published: Published, contract: ContractDescription, *, is_dry: bool) -> None:
     title = f"{contract.id} {contract.version or ''}".rstrip()
-    text = filled(__package__, "published.txt", published=published, title=title, is_dry=is_dry)
+    text = filled(__package__, "annotated.txt", published=published, title=title, is_dry=is_dry)
     typer.echo(text, nl=False)
     for column in published.missing:
         typer.echo(f"warning: the table has no column {column}", err=True)

@@ -1,4 +1,4 @@
-"""`dql adopt` and `dql verify`: the tables that gates promote rows to."""
+"""`dql tables adopt` and `dql tables verify`: the tables that gates promote rows to."""
 
 from __future__ import annotations
 

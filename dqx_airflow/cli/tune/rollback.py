@@ -1,4 +1,4 @@
-"""`dql rollback`: a suite without the changes after an entry of its history."""
+"""`dql tune rollback`: a suite without the changes after an entry of its history."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def rollback(
     The history records the rollback as new entries and keeps the earlier ones. What cannot be
     undone, since the suite was edited there, is named, with what to write by hand.
 
-    :param to: The end of a day (UTC), a time, or the number of an entry of `dql history`; 0 is
+    :param to: The end of a day (UTC), a time, or the number of an entry of `dql tune history`; 0 is
         before everything.
     :param reason: The reason, stored in the history.
     :param dry_run: Only show what would change.

@@ -1,4 +1,4 @@
-"""`dql tune`: proposes values and profiles that would have cost less on past days."""
+"""`dql tune propose`: proposes values and profiles that would have cost less on past days."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 _MOST_NAMED = 5
 
 
-def tune(
+def propose(
     suite: arguments.SuiteArgument,
     *,
     since: arguments.SinceOption = None,
@@ -41,7 +41,7 @@ def tune(
     max_move: Annotated[float, typer.Option(min=0.01, max=1, callback=command.finite)] = 0.25,
     min_labels: Annotated[int, typer.Option(min=4, max=MOST_LISTED)] = 4,
     holidays: Annotated[str | None, typer.Option(metavar="COUNTRY")] = None,
-    propose: bool = False,
+    queue: bool = False,
     output_dir: Path | None = None,
     gate: arguments.GateOption = None,
     results_root: ResultsRootOption = None,
@@ -49,14 +49,14 @@ def tune(
 ) -> None:
     """Propose thresholds that would have cost less on labelled days, with the evidence.
 
-    By default, from the last 180 days. The suite is not changed: --propose queues the proposals
-    for `dql review`, and only writes the values of assertions that are marked @auto_approve.
+    By default, from the last 180 days. The suite is not changed: --queue queues the proposals for
+    `dql tune review`, and only writes the values of assertions that are marked @auto_approve.
 
     :param profile_days: Include or exclude days on which a profile is active.
     :param max_move: The largest change of a value, as a share of its range.
     :param min_labels: The minimum number of labels for a proposal.
     :param holidays: Consider the public holidays of this country or region: US, DE-BY.
-    :param propose: Put the proposals into the review queue; values of assertions with @auto_approve
+    :param queue: Put the proposals into the review queue; values of assertions with @auto_approve
         are written at once.
     :param output_dir: Write each proposal and its charts to this folder.
     """
@@ -68,7 +68,7 @@ def tune(
     rules = Rules(max_move, min_labels, ProfileDays(profile_days))
     days, tuned, contradicted = _tuned(file, stored, first, last, rules, holidays, gate)
     proposals = [result.proposal for result in tuned if result.proposal is not None]
-    applied = _propose(stored, file, proposals) if propose else []
+    applied = _queue(stored, file, proposals) if queue else []
     if output_dir is not None:
         _write(output_dir, proposals)
     if output == "json":
@@ -79,10 +79,10 @@ def tune(
         typer.echo(contradicted)
     for proposal in applied:
         typer.echo(f"applied, because of @auto_approve: {', '.join(map(str, proposal.changes))}")
-    if propose:
+    if queue:
         waiting = len(proposals) - len(applied)
         verb = "waits" if waiting == 1 else "wait"
-        where = f": dql review {suite}" if waiting else ""
+        where = f": dql tune review {suite}" if waiting else ""
         typer.echo(f"{count_text(waiting, 'proposal')} {verb} for review{where}")
 
 
@@ -96,9 +96,9 @@ def _tuned(
     gate: str | None,
 ) -> tuple[Sequence[PastDay], Sequence[Tuned], str]:
     """The past days of a suite, the results of the tuner for them, and whose labels contradict."""
-    from dqx_airflow.cli.labels import contradictions_text
+    from dqx_airflow.cli.tune.labels import contradictions_text
     from dqx_airflow.results import past_days as past
-    from dqx_airflow.tuning.forms import tune as tune_suite
+    from dqx_airflow.tuning.forms import tune
 
     checked = file.read()
     name = checked.valid_suite.name.value
@@ -107,12 +107,12 @@ def _tuned(
     arguments.require_days(days, stored, wanted)
     runs = past.past_runs(stored, wanted, ())
     its_gate = past.one_gate(runs)
-    tuned = tune_suite(file.text(checked), days, rules, holidays=country, gate=its_gate)
+    tuned = tune(file.text(checked), days, rules, holidays=country, gate=its_gate)
     opposite = past.contradictions(stored, [its_gate or ""], since=first, until=last)
     return days, tuned, contradictions_text(opposite)
 
 
-def _propose(
+def _queue(
     results: StoredResults, file: SuiteFile, proposals: Sequence[Proposal]
 ) -> list[Proposal]:
     """Queues the proposals, except for those that are already pending.

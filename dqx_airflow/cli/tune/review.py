@@ -1,0 +1,121 @@
+"""`dql tune review`, `approve`, `reject`, `apply`: the proposed changes of a suite that wait for a
+decision."""
+
+from __future__ import annotations
+
+import getpass
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+from dqx_airflow.cli import arguments, command
+from dqx_airflow.cli.stores import ResultsRootOption, known_root, results_of
+from dqx_airflow.diagnostics.machine_formats import json_text
+
+if TYPE_CHECKING:
+    from dqx_airflow.tuning.proposals import Proposal
+    from dqx_airflow.tuning.review import ReviewQueue
+
+
+_Ids: TypeAlias = Annotated[
+    list[str], typer.Argument(metavar="ID...", help="The first characters of the ids of proposals.")
+]
+_Author: TypeAlias = Annotated[
+    str | None, typer.Option("--author", help="Who decides; default: the current user.")
+]
+
+
+def review(
+    suite: arguments.SuiteArgument,
+    *,
+    results_root: ResultsRootOption = None,
+    output: command.TableFormatOption = "table",
+) -> None:
+    """List the proposed changes of a suite that wait for a decision.
+
+    Proposals are in the results store or, if an algorithm saved the suite without one, in the
+    history of the suite.
+    """
+    _print_proposals(_queue_of(suite, results_root).all_pending(), output)
+
+
+def approve(
+    suite: arguments.SuiteArgument,
+    proposals: _Ids,
+    *,
+    reason: arguments.ReasonOption = None,
+    author: _Author = None,
+    results_root: ResultsRootOption = None,
+) -> None:
+    """Approve proposed changes, and write them into the suite."""
+    queue = _queue_of(suite, results_root)
+    for proposal in [queue.pending(proposal_id) for proposal_id in proposals]:
+        queue.approve(proposal, author or getpass.getuser(), reason)
+        typer.echo(f"approved and applied: {_described(proposal)}")
+
+
+def reject(
+    suite: arguments.SuiteArgument,
+    proposals: _Ids,
+    *,
+    reason: Annotated[str, typer.Option()],
+    author: _Author = None,
+    results_root: ResultsRootOption = None,
+) -> None:
+    """Reject proposed changes, so that they are not proposed again.
+
+    :param reason: Why.
+    """
+    queue = _queue_of(suite, results_root)
+    for proposal in [queue.pending(proposal_id) for proposal_id in proposals]:
+        queue.reject(proposal, author or getpass.getuser(), reason)
+        typer.echo(f"rejected: {_described(proposal)}")
+
+
+def apply(suite: arguments.SuiteArgument, *, results_root: ResultsRootOption = None) -> None:
+    """Write the changes into the suite that were approved elsewhere, as in Airflow."""
+    applied = _queue_of(suite, results_root).apply_approved()
+    for proposal in applied:
+        typer.echo(f"applied: {_described(proposal)}")
+    if not applied:
+        typer.echo("no approved proposals to apply")
+
+
+def _queue_of(suite: Path, results_root: str | None) -> ReviewQueue:
+    from dqx_airflow.tuning.review import ReviewQueue
+
+    root = known_root(results_root, suite.parent)
+    stored = results_of(root) if root else None
+    return ReviewQueue(arguments.suite_file(suite), arguments.suite_name(suite), stored)
+
+
+def _changes_of(proposal: Proposal) -> str:
+    changes = [*map(str, proposal.changes)]
+    if proposal.profile is not None:
+        changes.append("a profile")
+    if proposal.form is not None:
+        changes.append(f"another form of {proposal.form.assertion}")
+    return ", ".join(changes)
+
+
+def _described(proposal: Proposal) -> str:
+    return f"{_changes_of(proposal)} ({proposal.id} by {proposal.agent})"
+
+
+def _print_proposals(waiting: list[Proposal], output: command.TableOrJson) -> None:
+    from dqx_airflow.cli.reports import printable
+
+    rows = []
+    for proposal in waiting:
+        at = f"{proposal.at:%Y-%m-%d %H:%M}Z"
+        rows.append((proposal.id, at, proposal.agent, _changes_of(proposal), proposal.reason or ""))
+    is_json = output == "json"
+    plain = [json.loads(proposal.to_json()) for proposal in waiting]
+    head = ("id", "proposed", "agent", "change", "why")
+    command.print_list(json_text(plain) if is_json else None, head, rows, "no pending proposals")
+    for proposal in () if is_json else waiting:
+        text = proposal.profile or (proposal.form.text if proposal.form is not None else "")
+        if text:
+            typer.echo(printable(f"\n{proposal.id}:\n{text.rstrip()}", keep="\n"))

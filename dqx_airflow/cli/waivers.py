@@ -1,0 +1,127 @@
+"""`dql waivers`: lists the assertions that may fail until a day, adds some and ends them early."""
+
+from __future__ import annotations
+
+import getpass
+import re
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dqx_airflow.cli.command import TextFormatOption, json_if, print_list
+from dqx_airflow.cli.documented import Commands
+from dqx_airflow.cli.stores import ResultsRootOption, existing_results
+from dqx_airflow.errors import RequestError
+from dqx_airflow.limits import MOST_DAYS
+
+if TYPE_CHECKING:
+    from dqx_airflow.values.report import Waiver
+
+app = Commands(default="list", help="List, add and end waivers: assertions that may fail.")
+
+
+@app.command("list")
+def list_(
+    *,
+    results_root: ResultsRootOption = None,
+    gate: str | None = None,
+    ended: Annotated[bool, typer.Option("--all")] = False,
+    output: TextFormatOption = "text",
+) -> None:
+    """List the waivers, those that end first at the top.
+
+    :param gate: Only those of this gate.
+    :param ended: Include those that have ended.
+    """
+    from dqx_airflow.results.decisions import gates_called, waivers_of
+
+    results = existing_results(results_root)
+    now = datetime.now(timezone.utc)
+    found = waivers_of(results, None if gate is None else gates_called(results, gate))
+    shown = sorted((one for one in found if ended or one.is_active(now)), key=lambda o: o.until)
+    head = ("id", "gate", "assertion", "until", "limit", "owner", "reason", "state")
+    rows = [_row(one, now) for one in shown]
+    print_list(json_if(output, [*shown]), head, rows, "no waiver")
+
+
+def _row(one: Waiver, now: datetime) -> tuple[str, ...]:
+    ended = f"ended by {one.ended_by}" if one.ended_by else "ended"
+    state = "active" if one.is_active(now) else ended
+    limit = re.sub(r"^[^,]*(, )?", "", one.terms)
+    until = one.until.isoformat()
+    return one.id[:8], one.gate, one.name, until, limit, one.owner, one.reason, state
+
+
+@app.command("add")
+def add(
+    gate: Annotated[str, typer.Argument(metavar="GATE")],
+    assertion: Annotated[str, typer.Argument(metavar="ASSERTION")],
+    *,
+    until: Annotated[datetime, typer.Option(formats=["%Y-%m-%d"])],
+    reason: Annotated[str, typer.Option()],
+    owner: Annotated[str, typer.Option()],
+    below: Annotated[str | None, typer.Option(metavar="LIMIT")] = None,
+    above: Annotated[str | None, typer.Option(metavar="LIMIT")] = None,
+    longest: Annotated[int, typer.Option(metavar="DAYS", min=1, max=MOST_DAYS)] = 30,
+    author: str | None = None,
+    results_root: ResultsRootOption = None,
+) -> None:
+    """Let an assertion of a gate fail until a day, for a reason.
+
+    Its failure is then a warning, counted as waived in every report. A waiver never applies to
+    P0 and @required, and ends by itself.
+
+    :param gate: The name of the gate.
+    :param assertion: The name of the assertion, CHECK::NAME, or the path of a contract clause.
+    :param until: The last day, in UTC.
+    :param reason: Why it may fail.
+    :param owner: Who takes care of the cause.
+    :param below: Only while the value is below it, such as 10%.
+    :param above: Only while the value is above it.
+    :param longest: The longest time in days.
+    :param author: Who decides; default: the current user.
+    """
+    from dqx_airflow.results.decisions import new_waiver, write_waivers
+
+    results = existing_results(results_root)
+    waiver = new_waiver(
+        results,
+        gate,
+        assertion,
+        until=until.date(),
+        reason=reason,
+        owner=owner,
+        author=author or getpass.getuser(),
+        below=below,
+        above=above,
+        longest=timedelta(days=longest),
+    )
+    write_waivers(results, [waiver])
+    typer.echo(f"{waiver.name} of {waiver.gate}: {waiver}")
+
+
+@app.command("end")
+def end(
+    waiver: Annotated[str, typer.Argument(metavar="ID")],
+    *,
+    author: str | None = None,
+    results_root: ResultsRootOption = None,
+) -> None:
+    """End a waiver now, before its last day.
+
+    :param waiver: The first characters of its id, as `dql waivers` has it.
+    :param author: Who decides; default: the current user.
+    """
+    from dqx_airflow.results.decisions import waivers_of, write_waivers
+
+    results = existing_results(results_root)
+    now = datetime.now(timezone.utc)
+    active = [one for one in waivers_of(results, None) if one.is_active(now)]
+    own = [one for one in active if waiver and one.id.startswith(waiver)]
+    if len(own) != 1:
+        many = "several active waivers have" if own else "no active waiver has"
+        raise RequestError(f"{many} an id that starts with '{waiver}'", "`dql waivers` lists them")
+    write_waivers(results, [replace(own[0], ended_by=author or getpass.getuser(), at=now)])
+    typer.echo(f"ended: {own[0].name} of {own[0].gate}")
