@@ -360,7 +360,7 @@ def headline(report: GateReport) -> str:
     if first := not_evaluated(report):
         line += f"{first}; "
     if report.promoted_blocked:
-        line += f"promoted all the same ({listed(report.promoted_blocked, most=_MOST_NAMED)}); "
+        line += f"promoted although blocked ({listed(report.promoted_blocked, most=_MOST_NAMED)}); "
     if report.accepted is not None:
         line += f"by {report.accepted.author}: {report.accepted.reason}; "
     if report.left_out:

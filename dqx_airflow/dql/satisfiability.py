@@ -493,7 +493,7 @@ class _Question:
 
 
 def _never(reason: str, span: Span, help_line: str = _LOOSEN) -> Diagnostic:
-    return Diagnostic(f"this can never pass: {reason}", span, code="E104", help=help_line)
+    return Diagnostic(f"this assertion can never pass: {reason}", span, code="E104", help=help_line)
 
 
 def _counts_in(sides: tuple[nodes.Expression, ...]) -> list[nodes.Call]:

@@ -114,7 +114,7 @@ def _without_frames(run: Callable[..., str]) -> Callable[..., str]:
 
 
 class GateOperator(SparkJobOperator):
-    """Runs a gate as a Spark job and turns its report into the state of the task.
+    """Runs a gate as a Spark job and sets the task state from its report.
 
     Subclasses define which source is enforced. All arguments of `SparkSubmitOperator` are passed
     through, except `application_args`, which carry the request, and `durable`.
@@ -176,7 +176,8 @@ class GateOperator(SparkJobOperator):
         configuration. (templated)
     :param sample_rows: the maximum number of failing rows per assertion that are kept in the
         results; 0 keeps none. (templated)
-    :param fail_on: the lowest severity that blocks: a failure below it is a warning. (templated)
+    :param fail_on: the least severe level that still blocks: "P1", the default, blocks on P0 and
+        P1, while P2 and P3 only warn. (templated)
     :param on_violation: what a blocked gate does to the task: "fail" (not retried), "skip", "warn"
         (success, with warnings in the log), or "ask": the task waits, without a worker slot, until
         a person accepts exactly the data that was judged or keeps it blocked. Who may answer is
@@ -191,7 +192,7 @@ class GateOperator(SparkJobOperator):
         of other dates. Without it, the outcome is `warned`, and the headline starts with the
         missing history. (templated)
     :param max_clock_skew_hours: by how many hours a timestamp may be in the future and still make
-        data fresh; the verdict notes it. One beyond that does not count. (templated)
+        data fresh; the verdict notes it. Later timestamps are ignored. (templated)
     :param quarantine: the target for the rows that violate an assertion which failed with a
         severity of `fail_on` or worse: a mapping of dataset names to paths of Delta tables, or a
         folder with one table per dataset. The rows are written whole and unmasked. By default
@@ -208,17 +209,17 @@ class GateOperator(SparkJobOperator):
         such as `{"store": "zurich"}`. Only rows with these values are replaced, so that several
         gates or mapped tasks can share a target. (templated)
     :param promote_blocked: with True and `on_violation="warn"`, a blocked gate promotes its rows
-        and updates assets all the same; the headline, notices, the commit, the asset and lineage
+        and updates assets anyway; the headline, notices, the commit, the asset and lineage
         say so. Nothing is promoted if an assertion failed that is P0, `@required` or implicit (no
         rows, malformed strings), or if the gate is broken. With False, a blocked gate promotes
-        nothing, although the next tasks may run. `promote_to` requires True or False with
+        nothing, although downstream tasks may run. `promote_to` requires True or False with
         `on_violation="warn"`, and False with "skip". (templated)
-    :param promote_valid: what goes on of a gate that would be blocked only by single rows:
-        `{"max_bad_rows": "1%"}`, or the same share as 0.01, or a whole number of rows, promotes all
-        rows but the bad ones, which are in the quarantine, and the outcome is `warned`. Requires
-        `promote_to` and `quarantine`. The gate blocks as usual if more rows are bad, if an
-        assertion that blocks is not about single rows, or if one does not hold for the other rows.
-        (templated)
+    :param promote_valid: promotes the valid rows of a gate that only single failing rows would
+        block: `{"max_bad_rows": "1%"}`, or the same share as 0.01, or a whole number of rows,
+        promotes all rows but the failing ones, which are in the quarantine, and the outcome is
+        `warned`. Requires `promote_to` and `quarantine`. The gate blocks as usual if more rows
+        fail, if an assertion that blocks is not about single rows, or if one does not hold for the
+        other rows. (templated)
     :param promote_partial: lets a partial run promote rows and update assets, provided that it
         excludes no assertion that is P0 or `@required`. Without it, `promote_to` is refused, and
         assets among the `outlets` are not updated. Requires a selection, and something to promote

@@ -33,7 +33,7 @@ _LONGEST_VALUE = 80
 _BAD = ("blocked", "broken")
 _PROMOTIONS = {
     "not_promoted": "no rows promoted",
-    "promoted_blocked": "promoted all the same",
+    "promoted_blocked": "promoted although blocked",
     "left_out": "left out",
 }
 # What chats read as a mention or a link: `<!channel>`, `<@U1>`, `<https://...|text>`.

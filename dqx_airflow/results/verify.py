@@ -549,7 +549,7 @@ class _Walk:
             numbers = f"files added: {len(commit.added)}, removed: {len(commit.removed)}"
             return _made_by(commit, "foreign", f"{numbers}; no gate passed that")
         if commit.info.get("dqx_outcome") == "blocked":
-            return _made_by(commit, "blocked", "it was blocked, and promoted all the same")
+            return _made_by(commit, "blocked", "it was blocked, and promoted although blocked")
         if receipt is None:
             why = (
                 "there is no receipt; run the gate again for its date, unless another store has it"

@@ -113,7 +113,7 @@ def test_rows_of_a_blocked_gate_are_promoted_if_that_is_chosen_and_everything_sa
     assert report.outcome is Outcome.BLOCKED
     assert rows(target) == OF_TODAY
     assert promotion(report) == Promotion(target, 0, 4, is_blocked=True)
-    assert headline(report).startswith("blocked: promoted all the same (orders); gate")
+    assert headline(report).startswith("blocked: promoted although blocked (orders); gate")
     assert report.validated["orders"].location == target
     assert DeltaTable(target).history(1)[0]["dqx_outcome"] == "blocked"
     assert read_report(gate.results_root, gate.run_key, gate.attempt.id) == report

@@ -458,7 +458,7 @@ def test_a_notice_names_the_dates_without_promoted_rows(changed: Notice) -> None
     assert "no rows promoted: orders of 2024-05-18" in notice.markdown
     assert notice.payload["report"]["promoted"] == {"orders": 3}
     let = replace(bad, datasets=(replace(target, promotion=Promotion("/p", 4, 9, True)),))
-    assert "promoted all the same: orders" in changed([good, let]).markdown
+    assert "promoted although blocked: orders" in changed([good, let]).markdown
 
 
 def test_one_more_assertion_that_fails_is_a_change(changed: Notice) -> None:

@@ -170,7 +170,7 @@ def test_what_becomes_of_the_rows_of_a_blocked_gate_is_chosen_and_said(
     assert (run.state, run["gate"], run["downstream"]) == ("success", "success", "success")
     assert spark_submit.requests[0].promote_blocked is promotes
     report = run.xcom("dqx_report")
-    promotion = "promoted all the same (orders)" if promotes else "no rows promoted (orders)"
+    promotion = "promoted although blocked (orders)" if promotes else "no rows promoted (orders)"
     assert report["headline"].startswith(f"blocked: {promotion}; gate")
     assert log.at("warning")[-1] == report["headline"]
     assert report["promoted"] == ({"orders": 17} if promotes else {})

@@ -367,7 +367,7 @@ def _check_profile(
     for keyword, expression in (("from", profile.start), ("to", profile.end)):
         if expression is None:
             message = f"profile '{profile.name.value}' has no `{keyword}` date"
-            help_line = f"add {keyword} 2024-12-24, or another date expression"
+            help_line = f"add `{keyword} 2024-12-24`, or another date expression"
             yield Diagnostic(message, profile.name.span, code="E302", help=help_line)
             is_valid = False
         else:

@@ -131,7 +131,7 @@ class _BlockReader:
 
     def _report(self, parser: InteractiveParser, token: Token) -> None:
         wanted, help_line = _wanted(parser, token)
-        shown = token.split("\n")[0] if token.type != "$END" else "the end of the file"
+        shown = f"`{token.splitlines()[0]}`" if token.type != "$END" else "the end of the file"
         message = f"expected {wanted}, found {shown}"
         self._found.append(Diagnostic(message, self._span(token), "E508", help=help_line))
 
@@ -210,22 +210,22 @@ def _wanted(parser: InteractiveParser, token: Token) -> tuple[str, str | None]:
     values = parser.parser_state.value_stack
     keys = [str(value) for value in values if isinstance(value, Token) and value.type in _KEYS]
     if "OTHER" in expected:
-        return "}", f"unclosed section '{keys[0]}'"
+        return "`}`", f"unclosed section '{keys[0]}'"
     if "LSQB" in expected:
         if token.type in ("OPEN", "ENDLESS"):
             return "a closed string", "close it with the same quotes"
         return "a value", 'write a string in quotes, or """ around SQL'
     if "$END" in expected:
-        return "block", 'write block "name" { ... }'
+        return "`block`", 'write `block "name" { ... }`'
     if "RSQB" in expected:
-        return "a comma or ]", None
+        return "a comma or `]`", None
     if "RBRACE" in expected:
-        return "a key", "write key = value"
+        return "a key", "write `key = value`"
     if "EQUAL" in expected:
-        return ":" if "COLON" in expected else "=", f"write {values[-1]} = ..."
+        return "`:`" if "COLON" in expected else "`=`", f"write `{values[-1]} = ...`"
     if "TEXT" in expected:
-        return "a string in quotes", 'a block needs a name in quotes: block "name" {'
-    return "{", None
+        return "a string in quotes", 'a block needs a name in quotes: `block "name" {`'
+    return "`{`", None
 
 
 def _is_deep(node: _Node) -> bool:
