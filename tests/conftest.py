@@ -19,8 +19,10 @@ import pytest
 from hypothesis import settings
 from hypothesis.configuration import set_hypothesis_home_dir
 
+from tests import other_airflows, other_sparks
 from tests.cpu_costs import CpuCosts
-from tests.other_sparks import SPARKS, run_instead, skip_before
+from tests.other_airflows import AIRFLOWS
+from tests.other_sparks import SPARKS, skip_before
 from tests.quick_jvm import QUICK_JVM
 from tests.stopwatch import judge_times
 
@@ -56,6 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--spark", choices=SPARKS, help="run the tests with this version of Spark")
+    parser.addoption("--airflow", choices=AIRFLOWS, help="run them with this version of Airflow")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -65,8 +68,10 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     A third one takes longer on two cores: it starts one more JVM.
     """
     is_whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
-    if (version := config.getoption("--spark")) is not None:
-        run_instead(version, list(config.invocation_params.args), has_paths=not is_whole)
+    for option, other in (("--spark", other_sparks), ("--airflow", other_airflows)):
+        if (version := config.getoption(option)) is not None:
+            arguments = list(config.invocation_params.args)
+            other.run_instead(version, arguments, has_paths=not is_whole)
     is_open = config.getoption("numprocesses", 0) is None  # of pytest-xdist, and not given
     if is_whole and is_open and not hasattr(config, "workerinput") and not config.option.usepdb:
         config.option.numprocesses = 2

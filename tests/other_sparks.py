@@ -16,8 +16,10 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-CACHE = Path(os.environ.get("XDG_CACHE_HOME", "~/.cache")).expanduser() / "dqx-airflow" / "sparks"
+from tests.other_environments import CACHE as ENVIRONMENTS
+from tests.other_environments import ROOT, replace_process
+
+CACHE = ENVIRONMENTS / "sparks"
 
 SPARKS = ("3.5", "4.0", "4.1", "4.2", "4.3")
 
@@ -111,17 +113,8 @@ def skip_before(since: str, what: str) -> None:
 def run_instead(spark: str, arguments: list[str], *, has_paths: bool) -> None:
     """Replaces this process by a pytest with that Spark, which gets the other arguments."""
     try:
-        program = str(python_with(spark))
+        program = python_with(spark)
     except pytest.skip.Exception as no_room:
         pytest.exit(str(no_room))
-    left = [*arguments]
-    for form in (["--spark", spark], [f"--spark={spark}"]):
-        for at in range(len(left) - len(form), -1, -1):
-            if left[at : at + len(form)] == form:
-                del left[at : at + len(form)]
     paths = () if has_paths else TESTS
-    os.execve(
-        program,
-        [program, "-m", "pytest", "-n", "0", "-p", "no:cacheprovider", *left, *paths],
-        environment_with(spark),
-    )
+    replace_process(program, "--spark", spark, arguments, paths, environment_with(spark))

@@ -15,6 +15,7 @@ from typing import Any, get_args
 from airflow.sdk.definitions.asset import Asset, AssetRef, BaseAsset
 
 from dqx_airflow.limits import LONGEST_TIME_S, MOST_CLOCK_SKEW_HOURS, MOST_SAMPLE_ROWS
+from dqx_airflow.operators.airflow_versions import can_certify_partitions
 from dqx_airflow.operators.data_mistakes import data_mistakes
 from dqx_airflow.operators.exceptions import GateMisconfiguredError, mistakes_of
 from dqx_airflow.operators.gate_arguments import as_written, one_of
@@ -332,9 +333,7 @@ def _outlet_mistakes(gate: Any) -> Iterator[str]:
 def _partition_mistakes(gate: Any) -> Iterator[str]:
     if gate.certify_partitions is not True:
         return
-    from airflow.sdk.execution_time.context import OutletEventAccessor
-
-    if not hasattr(OutletEventAccessor, "add_partitions"):
+    if not can_certify_partitions():
         yield "certify_partitions requires Airflow 3.3: remove it, or upgrade Airflow"
     elif not any(isinstance(outlet, Asset | AssetRef) for outlet in _each(gate.outlets)):
         yield (

@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 
+from dqx_airflow.operators.airflow_versions import api_server_failed, secrets_backends
 from dqx_airflow.operators.exceptions import GateInfrastructureError, GateMisconfiguredError
 
 _SPARK_EXAMPLE = "--conn-type spark --conn-host 'local[*]'` (or the master of your cluster)"
@@ -109,27 +110,9 @@ def master_of(connection: Any) -> str:
 def _failed_lookup(conn_id: str) -> str | None:
     """The source of connections that failed, None if none did. Airflow treats a failure like an
     unknown connection."""
-    try:
-        from airflow.sdk.execution_time.supervisor import ensure_secrets_backend_loaded
-    except ImportError:  # no public interface: other versions may have it elsewhere
-        return None
-    for backend in ensure_secrets_backend_loaded():
+    for backend in secrets_backends():
         try:
             backend.get_connection(conn_id=conn_id)
         except Exception:
             return type(backend).__name__
-    return "the API server of Airflow" if _api_server_failed(conn_id) else None
-
-
-def _api_server_failed(conn_id: str) -> bool:
-    try:
-        from airflow.sdk.exceptions import ErrorType
-        from airflow.sdk.execution_time.comms import ErrorResponse, GetConnection
-        from airflow.sdk.execution_time.task_runner import SUPERVISOR_COMMS
-    except ImportError:  # likewise; outside of a task there is no one to ask
-        return False
-    try:
-        answer = SUPERVISOR_COMMS.send(GetConnection(conn_id=conn_id))
-    except Exception:
-        return True
-    return isinstance(answer, ErrorResponse) and answer.error != ErrorType.CONNECTION_NOT_FOUND
+    return "the API server of Airflow" if api_server_failed(conn_id) else None

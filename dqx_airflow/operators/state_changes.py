@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from typing import Any
 
+from dqx_airflow.operators.airflow_versions import last_failure
 from dqx_airflow.operators.results_location import results_location_of
 from dqx_airflow.values import Outcome
 
@@ -176,7 +177,7 @@ def _failed_without_report(
     if cleared > 0:
         scheduler_runs = {run["scheduler_run"] for run in runs if str(run["run_id"]) in own}
         return not any((run_id, cleared) in reported for run_id in scheduler_runs)
-    failed = _last_failure(ti)
+    failed = last_failure(ti)
     if failed is None:
         return False
     is_mapped = ti.map_index is not None and ti.map_index >= 0
@@ -184,15 +185,6 @@ def _failed_without_report(
     if any(run_id == scheduler_run for run_id, _ in reported):
         return False
     return _is_after(failed.end_date, [run for run in runs if str(run["run_id"]) not in own])
-
-
-def _last_failure(ti: Any) -> Any:
-    """The last task instance that failed before this one, from Airflow 3.2 on; None without one."""
-    previous = getattr(ti, "get_previous_ti", None)
-    if previous is None:
-        return None
-    failed = previous(state="failed", map_index=ti.map_index)
-    return failed if failed is not None and failed.end_date is not None else None
 
 
 def _is_after(ended: datetime, runs: Sequence[Mapping[str, Any]]) -> bool:

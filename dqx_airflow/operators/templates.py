@@ -10,6 +10,8 @@ from typing import Any, cast
 
 from airflow.sdk.definitions.context import Context
 
+from dqx_airflow.operators.airflow_versions import template_macros
+
 
 class _Later:
     """A placeholder for an argument that not all instances of a mapped gate share."""
@@ -137,11 +139,11 @@ def _mistakes_in(argument: str, text: str, environment: Any, *, is_own: bool) ->
 
 
 def _unknown_macros(argument: str, text: str, tree: Any) -> Iterator[str]:
-    from airflow.sdk.execution_time import macros
     from jinja2 import nodes
 
     from dqx_airflow.diagnostics.diagnostic import slip_of
 
+    macros = template_macros()
     for attribute in tree.find_all(nodes.Getattr):
         is_macro = isinstance(attribute.node, nodes.Name) and attribute.node.name == "macros"
         if is_macro and not hasattr(macros, attribute.attr):
