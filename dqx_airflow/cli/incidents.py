@@ -20,7 +20,7 @@ from dqx_airflow.errors import RequestError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from dqx_airflow.results.incidents import Incident, LackingRows
+    from dqx_airflow.results.incidents import Incident, JudgedRows
     from dqx_airflow.results.query import StoredResults
     from dqx_airflow.results.what_changed import Changes
 
@@ -58,9 +58,9 @@ def list_(
     """
     results = existing_results(results_root)
     shown = [one for one in reversed(_incidents_of(results, gate)) if ended or one.is_open]
-    lacking = _lacking_rows(results, shown)
-    facts = [incident_object(one, lacking.get(one.id, ())) for one in shown]
-    rows = [_row(one, lacking.get(one.id, ())) for one in shown]
+    judged = _judged_rows(results, shown)
+    facts = [incident_object(one, judged.get(one.id, ())) for one in shown]
+    rows = [_row(one, judged.get(one.id, ())) for one in shown]
     nothing = "no incident" if ended else "no open slice"
     print_list(json_if(output, facts), _HEAD, rows, nothing)
 
@@ -83,21 +83,21 @@ def show(
     results = existing_results(results_root)
     one = incident_called(_incidents_of(results, gate), incident)
     changes = changes_before(results, one)
-    lacking = _lacking_rows(results, [one]).get(one.id, ())
-    fact = incident_object(one, lacking)
+    judged = _judged_rows(results, [one]).get(one.id, ())
+    fact = incident_object(one, judged)
     if changes:
         fact["changes"] = dict(changes)
-    print_list(json_if(output, [fact]), _HEAD, [_row(one, lacking)], "")
+    print_list(json_if(output, [fact]), _HEAD, [_row(one, judged)], "")
     if output == "text":
         _print_changes(changes)
 
 
-def _lacking_rows(
+def _judged_rows(
     results: StoredResults, shown: Sequence[Incident]
-) -> Mapping[str, Sequence[LackingRows]]:
-    from dqx_airflow.results.incidents import lacking_rows
+) -> Mapping[str, Sequence[JudgedRows]]:
+    from dqx_airflow.results.incidents import judged_rows
 
-    return lacking_rows(results, shown)
+    return judged_rows(results, shown)
 
 
 def _incidents_of(
@@ -164,16 +164,36 @@ def close(
     typer.echo(f"closed: gate {key.gate_instance}, data of {key.date}")
 
 
-_HEAD = ("id", "gate", "date", "status", "rows held back", "worst", "acknowledged by")
+_HEAD = ("id", "gate", "date", "status", "rows", "worst", "acknowledged by")
 
 
-def _row(one: Incident, lacking: Sequence[LackingRows]) -> tuple[str, ...]:
+def _row(one: Incident, judged: Sequence[JudgedRows]) -> tuple[str, ...]:
     gate = f"{one.last.run_key.gate_instance} {one.rows}".strip()
-    held = (f"{rows.dataset}: {'?' if rows.rows is None else rows.rows}" for rows in lacking)
+    where = ", ".join(_whereabouts(rows) for rows in judged)
     by = one.acknowledgement.author if one.acknowledgement else ""
     worst = one.last.worst or ""
     day = one.date.isoformat()
-    return one.id[:8], gate, day, one.status, ", ".join(held), worst, by
+    return one.id[:8], gate, day, _status(one), where, worst, by
+
+
+def _whereabouts(judged: JudgedRows) -> str:
+    """The rows of a dataset, and where they are: `orders: 258 held back`."""
+    done = judged.promoted
+    if done is not None:
+        return (
+            f"{judged.dataset}: {done.rows} promoted, version {done.version} "
+            f"by attempt {done.attempt} at {done.at:%Y-%m-%d %H:%M}"
+        )
+    rows = "?" if judged.rows is None else judged.rows
+    return f"{judged.dataset}: {rows} {'held back' if judged.target else 'judged'}"
+
+
+def _status(one: Incident) -> str:
+    """The status; of a gate that waits for an answer, until when, and what happens then."""
+    question = one.question
+    if question is None or question.until is None:
+        return one.status
+    return f"{one.status} until {question.until:%Y-%m-%d %H:%M}, then {question.text}"
 
 
 def _print_changes(found: Iterable[tuple[str, Changes]]) -> None:

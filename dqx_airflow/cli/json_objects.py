@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from dqx_airflow.contracts.uses import Reliance
     from dqx_airflow.importing.imported_suite import ImportedRule
     from dqx_airflow.results.alerts import Alert
-    from dqx_airflow.results.incidents import Incident, IncidentNote, LackingRows
+    from dqx_airflow.results.incidents import Incident, IncidentNote, JudgedRows
     from dqx_airflow.tuning.comparison import ComparedAssertion, ComparedDay
     from dqx_airflow.tuning.tuner import Tuned
     from dqx_airflow.values import Span
@@ -178,8 +178,9 @@ def imported_rule_object(imported: ImportedRule) -> JsonObject:
     )
 
 
-def incident_object(incident: Incident, lacking: Sequence[LackingRows]) -> JsonObject:
-    """An incident, with the rows that were judged and not promoted."""
+def incident_object(incident: Incident, judged: Sequence[JudgedRows]) -> JsonObject:
+    """An incident, with the rows that it is about: those held back, and those promoted since."""
+    question = incident.question
     acknowledgement = incident.acknowledgement
     return _object(
         id=incident.id,
@@ -197,13 +198,27 @@ def incident_object(incident: Incident, lacking: Sequence[LackingRows]) -> JsonO
         seconds_to_acknowledge=incident.time_to_acknowledge,
         seconds_to_end=incident.time_to_end,
         acknowledged_by=None if acknowledgement is None else acknowledgement.author,
-        not_promoted=[_lacking_rows_object(rows) for rows in lacking],
+        asked_at=None if question is None else question.at,
+        asked_until=None if question is None else question.until,
+        without_an_answer=question.text if question is not None and question.until else None,
+        not_promoted=[_judged_object(rows) for rows in judged if rows.promoted is None],
+        promoted=[_judged_object(rows) for rows in judged if rows.promoted is not None],
         notes=[_note_object(note) for note in incident.notes],
     )
 
 
-def _lacking_rows_object(lacking: LackingRows) -> JsonObject:
-    return _object(dataset=lacking.dataset, target=lacking.target or None, rows=lacking.rows)
+def _judged_object(judged: JudgedRows) -> JsonObject:
+    of_dataset = _object(dataset=judged.dataset, target=judged.target or None, rows=judged.rows)
+    done = judged.promoted
+    if done is None:
+        return of_dataset
+    return of_dataset | _object(
+        promoted_rows=done.rows,
+        left_out=done.left_out,
+        version=done.version,
+        attempt=done.attempt,
+        promoted_at=done.at,
+    )
 
 
 def _note_object(note: IncidentNote) -> JsonObject:

@@ -1,7 +1,6 @@
 """`on_violation="ask"`: a blocked gate waits for a person, and goes on with the answer.
 
-From Airflow 3.3 on the task waits as `awaiting_input`: it holds no worker slot and no trigger.
-Airflow 3.1 and 3.2 keep a trigger in the triggerer, which asks the database every five seconds.
+From Airflow 3.3 on, the task waits as `awaiting_input`; before, as `deferred`, with a trigger.
 """
 
 from __future__ import annotations
@@ -14,6 +13,11 @@ from typing import TYPE_CHECKING, Any
 from dqx_airflow.diagnostics.renderers import printable
 from dqx_airflow.diagnostics.verdicts import format_row
 from dqx_airflow.errors import RequestError
+from dqx_airflow.operators.airflow_versions import (
+    create_question,
+    parked_until_answered,
+    text_param,
+)
 from dqx_airflow.operators.exceptions import GateBlockedError, GateInfrastructureError
 from dqx_airflow.operators.notices import Callback, gate_notice, run_callbacks
 from dqx_airflow.values import GateReport, Outcome
@@ -23,6 +27,9 @@ if TYPE_CHECKING:
 
 ACCEPT = "Accept this data"
 KEEP = "Keep blocked"
+OPTIONS = (ACCEPT, KEEP)
+KEPT = "kept blocked"
+"""The kind of the note with this answer, as in `results.incidents`."""
 _REASON = "To accept this data, give a reason: without one, the gate asks again."
 _MOST_ROWS = 5
 _LONGEST_ROW = 200
@@ -42,6 +49,61 @@ class Answer:
         return f"by {self.author}{f': {self.reason}' if self.reason else ''}"
 
 
+@dataclass(frozen=True, slots=True)
+class AskedQuestion:
+    """The question of a gate: since when, until when (None without an end), and what happens then:
+    `accepted` or `kept blocked`, None without an end."""
+
+    since: datetime
+    until: datetime | None
+    default: str | None
+
+    @property
+    def summary(self) -> dict[str, str | None]:
+        """The question in the XCom summary."""
+        return {
+            "since": self.since.isoformat(),
+            "until": self.until.isoformat() if self.until else None,
+            "default": self.default,
+        }
+
+
+def question_with(timeout: timedelta | None, default: str) -> AskedQuestion:
+    """The question that is asked now."""
+    now = datetime.now(timezone.utc)
+    if timeout is None:
+        return AskedQuestion(now, None, None)
+    return AskedQuestion(now, now + timeout, "accepted" if default == "accept" else KEPT)
+
+
+def write_question(
+    results: StoredResults, reports: Sequence[GateReport], question: AskedQuestion
+) -> None:
+    """Stores that the gate waits, for the list of incidents.
+
+    :raises StoreError: the store cannot be written.
+    """
+    from dqx_airflow.results.incidents import ASKED, IncidentNote, write_notes
+
+    blocked = [report for report in reports if report.outcome is Outcome.BLOCKED]
+    notes = [
+        IncidentNote(
+            report.run_key.gate,
+            report.run_key.date,
+            ASKED,
+            report.run_key.gate,
+            question.default or "",
+            report.run_key.map_index,
+            report.slice,
+            report.run_id,
+            at=question.since,
+            until=question.until,
+        )
+        for report in blocked
+    ]
+    write_notes(results, notes)
+
+
 def ask(
     reports: Sequence[GateReport],
     context: Any,
@@ -53,53 +115,32 @@ def ask(
     """Parks the task until someone answers; it goes on with `answered`. Returns if Airflow would
     not show this question: it keeps the question of the first try of a task.
 
-    :param before: callbacks for the time before the task is parked.
+    :param before: callbacks for the time between the question and the parking of the task.
     :raises TaskAwaitingInput: Airflow parks the task; before Airflow 3.3 it is deferred.
     :raises TaskDeferred: as above.
     """
-    from airflow.sdk.definitions.param import Param, ParamsDict
-    from airflow.sdk.execution_time import task_runner
-    from airflow.sdk.execution_time.comms import CreateHITLDetailPayload
-
     ti = context["ti"]
     notice = gate_notice(context)
-    reason = Param(
-        "", type="string", title="Reason", description="Why the data may go on; required to accept"
-    )
-    params = {"reason": ParamsDict({"reason": reason}).get_param("reason").serialize()}
+    reason = text_param("Reason", "Why the data may go on; required to accept")
+    params = {"reason": reason}
     defaults = [ACCEPT if default == "accept" else KEEP] if timeout else None
     rows = _failing_rows(reports)
     body = "\n\n".join(filter(None, [_REASON, notice.markdown, rows]))
-    question = CreateHITLDetailPayload(
-        ti_id=ti.id,
-        options=[ACCEPT, KEEP],
-        subject=notice.text[:_LONGEST_SUBJECT],
-        body=body,
-        defaults=defaults,
-        multiple=False,
-        params=params,
-        assigned_users=[],
+    # Made before the question, so that whatever fails leaves no question behind.
+    parked = parked_until_answered(
+        ti.id,
+        OPTIONS,
+        params,
+        defaults,
+        timeout,
+        method_name="answered",
+        kwargs={"judged": [report.run_id for report in reports]},
     )
-    shown = task_runner.SUPERVISOR_COMMS.send(msg=question)
-    if getattr(shown, "body", body) != body:
+    subject = notice.text[:_LONGEST_SUBJECT]
+    if create_question(ti.id, OPTIONS, subject, body, params, defaults) != body:
         return
     run_callbacks(before, context)
-    kwargs = {"judged": [report.run_id for report in reports]}
-    try:
-        from airflow.sdk.exceptions import TaskAwaitingInput
-    except ImportError:  # Airflow 3.1 and 3.2
-        from airflow.providers.standard.triggers.hitl import HITLTrigger
-        from airflow.sdk.exceptions import TaskDeferred
-
-        trigger = HITLTrigger(
-            ti_id=ti.id,
-            options=[ACCEPT, KEEP],
-            params=params,
-            defaults=defaults,
-            timeout_datetime=datetime.now(timezone.utc) + timeout if timeout else None,
-        )
-        raise TaskDeferred(trigger=trigger, method_name="answered", kwargs=kwargs) from None
-    raise TaskAwaitingInput(method_name="answered", kwargs=kwargs, timeout=timeout)
+    raise parked
 
 
 def _failing_rows(reports: Sequence[GateReport]) -> str:
@@ -141,7 +182,7 @@ def record(results: StoredResults, reports: Sequence[GateReport], answer: Answer
     :raises GateBlockedError: no one can accept the data.
     """
     from dqx_airflow.results.decisions import acceptance_of
-    from dqx_airflow.results.incidents import COMMENT, IncidentNote, write_notes
+    from dqx_airflow.results.incidents import IncidentNote, write_notes
 
     notes = []
     for report in (report for report in reports if report.outcome is Outcome.BLOCKED):
@@ -152,9 +193,8 @@ def record(results: StoredResults, reports: Sequence[GateReport], answer: Answer
                 raise GateBlockedError(error.in_one_line) from None
             continue
         key = report.run_key
-        text = f"kept blocked{f': {answer.reason}' if answer.reason else ''}"
         note = IncidentNote(
-            key.gate, key.date, COMMENT, answer.author, text, key.map_index, report.slice
+            key.gate, key.date, KEPT, answer.author, answer.reason, key.map_index, report.slice
         )
         notes.append(note)
     write_notes(results, notes)

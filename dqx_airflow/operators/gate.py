@@ -264,6 +264,7 @@ class GateOperator(SparkJobOperator):
     open_settings: tuple[str, ...] = ()
     """The names of the settings that are templates, or outputs of tasks."""
     report: GateReport | None = None
+    _answer = ""
     request: GateRequest | None = None
     source_file: Path | None = None
     _results_location: ResultsLocation
@@ -580,8 +581,12 @@ class GateOperator(SparkJobOperator):
         return ending
 
     def _push_summary(
-        self, report: GateReport, reports: Sequence[GateReport], context: Any
+        self, report: GateReport, reports: Sequence[GateReport], context: Any, **about: Any
     ) -> None:
+        """Pushes the summary of the reports.
+
+        :param about: the `question` for a person, or the `decision` after its answer.
+        """
         from dqx_airflow.operators.summary import XCOM_KEY, summaries_of_parts, summary
 
         content = {
@@ -589,6 +594,9 @@ class GateOperator(SparkJobOperator):
             **summaries_of_parts(reports),
             "results_root": self._results_location.root,
             "date_from": self.request.date_from[:_LONGEST_SOURCE] if self.request else "",
+            "question": None,
+            "decision": None,
+            **about,
         }
         context["ti"].xcom_push(key=XCOM_KEY, value=content)
 
@@ -633,7 +641,6 @@ class GateOperator(SparkJobOperator):
         :raises GateBlockedError: a person has answered, or Airflow shows, a question about other
             data.
         """
-        from dqx_airflow.diagnostics.verdicts import headline
         from dqx_airflow.operators.ask import ask
         from dqx_airflow.operators.notices import run_callbacks
         from dqx_airflow.operators.webhooks import sender
@@ -641,23 +648,50 @@ class GateOperator(SparkJobOperator):
         from dqx_airflow.values import Outcome
 
         blocked = [report for report in reports if report.outcome is Outcome.BLOCKED]
-        summary = headline(self.report) if self.report is not None else ""
         if any(report.answered for report in blocked):
-            raise GateBlockedError(
-                f"the answer is void, since data or rules have changed: {_ELSEWHERE}; {summary}"
-            )
+            by = f" {self._answer}" if self._answer else ""
+            void = f"the answer{by} is void, since data or rules have changed"
+            self._refuse(void, _ELSEWHERE, reports, context)
         objections = [why for why in map(why_not_acceptable, blocked) if why]
         if objections:
             self.log.warning("no one is asked: %s", "; ".join(dict.fromkeys(objections)))
             return
+        begins: list[Callable[[Any], Any]] = [partial(self._waits, reports)]
         if not is_again:
-            run_callbacks(self.on_warning_callback, context)
-        before = () if is_again else sender(reports, self._results_location)
-        ask(reports, context, timeout=self._ask_timeout, default=self.ask_default, before=before)
-        raise GateBlockedError(
-            "Airflow shows the question that an earlier try has asked, about other data: "
-            f"{_ELSEWHERE}; {summary}"
-        )
+            begins += [partial(run_callbacks, self.on_warning_callback)]
+            begins += [sender(reports, self._results_location)]
+        ask(reports, context, timeout=self._ask_timeout, default=self.ask_default, before=begins)
+        shown = "Airflow shows the question that an earlier try has asked, about other data"
+        self._refuse(shown, _ELSEWHERE, reports, context)
+
+    def _waits(self, reports: Sequence[GateReport], context: Any) -> None:
+        """Says in XCom and in the results store that the gate waits for an answer."""
+        from dqx_airflow.errors import StoreError
+        from dqx_airflow.operators.ask import question_with, write_question
+        from dqx_airflow.results.query import StoredResults
+
+        assert self.report is not None
+        question = question_with(self._ask_timeout, self.ask_default)
+        self._push_summary(self.report, reports, context, question=question.summary)
+        location = self._results_location
+        results = StoredResults(location.root, location.storage_options)
+        try:
+            write_question(results, reports, question)
+        except StoreError as error:
+            self.log.warning("`dql incidents` will not say that the gate waits: %s", error)
+
+    def _refuse(
+        self, decision: str, advice: str, reports: Sequence[GateReport], context: Any
+    ) -> NoReturn:
+        """Ends the task for the decision of a person, which notices repeat.
+
+        :raises GateBlockedError: always.
+        """
+        from dqx_airflow.diagnostics.verdicts import headline
+
+        assert self.report is not None
+        self._push_summary(self.report, reports, context, decision=decision)
+        raise GateBlockedError("; ".join(filter(None, [decision, advice, headline(self.report)])))
 
     @property
     def _ask_timeout(self) -> timedelta | None:
@@ -675,6 +709,7 @@ class GateOperator(SparkJobOperator):
         from dqx_airflow.errors import StoreError
         from dqx_airflow.operators.ask import answer_of, record
         from dqx_airflow.operators.ending import stored_reports
+        from dqx_airflow.operators.outcome import combined_report
         from dqx_airflow.results.query import StoredResults
 
         answer = answer_of(event, self._ask_timeout)
@@ -682,7 +717,10 @@ class GateOperator(SparkJobOperator):
         reports = stored_reports(request, self._results_location) or ()
         if [report.run_id for report in reports] != judged:
             raise GateInfrastructureError("the report that the answer is about is gone: run again")
+        name = self.gate or f"{context['ti'].dag_id}.{context['ti'].task_id}"
+        self.report = combined_report(reports, name)
         if answer.accepts and not answer.reason:
+            self._push_summary(self.report, reports, context)  # as before the question
             self.log.warning("accepting the data needs a reason: the gate asks again")
             self._ask(reports, context, is_again=True)
         options = self._results_location.storage_options
@@ -692,11 +730,8 @@ class GateOperator(SparkJobOperator):
             raise GateInfrastructureError(f"the answer cannot be stored: {error}") from None
         self.log.info("%s %s", "accepted" if answer.accepts else "kept blocked", answer)
         if not answer.accepts:
-            from dqx_airflow.diagnostics.verdicts import headline
-            from dqx_airflow.operators.outcome import combined_report
-
-            self.report = combined_report(reports, request.run_key.gate)
-            raise GateBlockedError(f"kept blocked {answer}; {headline(self.report)}")
+            self._refuse(f"kept blocked {answer}", "", reports, context)
+        self._answer = str(answer)
         return self._judge(replace(request, answered=answer.at.isoformat()), context)
 
     def _check_settings(self) -> None:

@@ -11,8 +11,9 @@ import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
 from typing import Any, TypeAlias
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 
@@ -55,8 +56,10 @@ class GateNotice:
         "blocked", "broken", or "no report"), `recovered`, `gate`, `date`, `dag_id`, `task_id`,
         `dag_run_id`, `map_index`, `try_number`, `text`, `url` (of the tab, if `base_url` in section
         `[api]` is set), `incident_url` (of the incident, if the gate is blocked or broken, or has
-        recovered), `error` (the exception, if there is no report), and `report` (the summary in
-        XCom, None without a report).
+        recovered), `error` (the exception, if there is no report), `question` (while the gate waits
+        for a person: `since`, `until` and `default`, what happens then, and the `url` of the
+        answer), `decision` (the answer after which a gate stays blocked), and `report` (the summary
+        in XCom, None without a report).
     """
 
     text: str
@@ -82,6 +85,8 @@ class NoticePayload:
     url: str | None
     incident_url: str | None
     error: str | None
+    question: Mapping[str, Any] | None
+    decision: str | None
     report: Mapping[str, Any] | None
 
 
@@ -99,17 +104,22 @@ def gate_notice(context: Any, *, is_recovery: bool = False, on: str | None = "")
     error = " ".join(str(context.get("exception") or pushed.get("error") or "").split())
     gate = _text(pushed.get("gate")) or f"{ti.dag_id}.{ti.task_id}"
     outcome = _text(report.get("outcome")) or NO_REPORT
-    text = _subject(report, gate, error, is_recovery=is_recovery)
+    about = f"data of {pushed['date']}" if pushed.get("date") else f"run {ti.run_id}"
+    text = _subject(report, f"{gate}, {about}", error, is_recovery=is_recovery)
     url = _address_of_tab(ti)
     has_incident = outcome in _BAD or (is_recovery and on is not None)
     incident = _incident_url(ti, on or _first_bad_date(pushed)) if url and has_incident else ""
     faults, more = _faults(report)
+    question = _question(ti, report)
     fields = {
         "outcome": f"recovered, {outcome}" if is_recovery else outcome,
         "gate": gate,
         "title": _title(report, error),
         "faults": faults,
         "more": more,
+        "decision": _text(report.get("decision")),
+        "waits": _waits(question) if question else "",
+        "answer": question.get("url") if question else None,
         "to_do": _to_do(report),
         "url": url,
         "incident": incident,
@@ -128,6 +138,8 @@ def gate_notice(context: Any, *, is_recovery: bool = False, on: str | None = "")
         url=url or None,
         incident_url=incident or None,
         error=cut(error, _LONGEST_TEXT) if error and not report else None,
+        question=question,
+        decision=_text(report.get("decision")) or None,
         report=report or None,
     )
     markdown = filled(__package__, "notice.md", code=_code, plain=_plain, **fields).rstrip("\n")
@@ -136,10 +148,38 @@ def gate_notice(context: Any, *, is_recovery: bool = False, on: str | None = "")
 
 
 def _subject(report: Mapping[str, Any], gate: str, error: str, *, is_recovery: bool) -> str:
-    """The notice in one line: the headline of the report, or why there is none."""
+    """The notice in one line: the headline of the report, or why there is none.
+
+    :param gate: the gate with its date, or with its run if that is unknown.
+    """
     line = _text(report.get("headline")) or f"{NO_REPORT}: gate {gate}: {error or 'see its log'}"
-    text = cut(printable(" ".join(line.split())), _LONGEST_TEXT)
+    waits = _waits(report["question"]) if isinstance(report.get("question"), Mapping) else ""
+    said = [waits, _text(report.get("decision")), line]
+    text = cut(printable(" ".join("; ".join(filter(None, said)).split())), _LONGEST_TEXT)
     return cut(f"recovered, {text}", _LONGEST_TEXT) if is_recovery else text
+
+
+def _question(ti: Any, report: Mapping[str, Any]) -> Mapping[str, Any] | None:
+    """The question about which the gate waits, with the address of its answer; None without one."""
+    question = report.get("question")
+    if not isinstance(question, Mapping):
+        return None
+    base = airflow_conf.get("api", "base_url", fallback=None) or ""
+    parts = (quote(part, safe="") for part in (ti.dag_id, ti.run_id, ti.task_id))
+    dag, run, task = parts
+    instance = f"/mapped/{ti.map_index}" if ti.map_index is not None and ti.map_index >= 0 else ""
+    path = f"/dags/{dag}/runs/{run}/tasks/{task}{instance}/required_actions"
+    return {**question, "url": f"{base.rstrip('/')}{path}" if base else None}
+
+
+def _waits(question: Mapping[str, Any]) -> str:
+    """The question in words: `waits for an answer until 2026-11-28 08:00 UTC, then accepted`."""
+    until = question.get("until")
+    if not until:
+        return "waits for an answer"
+    moment = datetime.fromisoformat(str(until)).astimezone(timezone.utc)
+    then = _text(question.get("default"))
+    return f"waits for an answer until {moment:%Y-%m-%d %H:%M} UTC, then {then}"
 
 
 def _address_of_tab(ti: Any) -> str:

@@ -25,6 +25,11 @@ BAD = (Outcome.BLOCKED, Outcome.BROKEN)
 """The outcomes that form an incident."""
 
 ACKNOWLEDGED, COMMENT, CLOSED, ACCEPTED = "acknowledged", "comment", "closed", "accepted"
+ASKED, KEPT = "asked", "kept blocked"
+"""The notes of a gate: it asks a person about the data; and a person's answer that it stays so."""
+
+WAITING = "waiting"
+"""The status of an incident about which the gate waits for the answer of a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +37,11 @@ class IncidentNote:
     """A note on a slice for which a gate is blocked or broken.
 
     `kind` is `acknowledged` (the author takes care of it), `comment`, `closed` (the author ends the
-    incident, for the reason in `text`), or `accepted` (the author accepts the data that the run
-    `run_id` judged, for that reason). `map_index` is the index of the instance of a mapped gate, -1
-    if the gate is not mapped; `slice` is the slice of the run. `at` is in UTC.
+    incident, for the reason in `text`), `accepted` (the author accepts the data that the run
+    `run_id` judged, for that reason), `asked` (the gate waits for an answer about that run, `until`
+    then, if it is set, and then `text` is what happens), or `kept blocked` (the author's answer).
+    `map_index` is the index of the instance of a mapped gate, -1 if the gate is not mapped; `slice`
+    is the slice of the run. `at` and `until` are in UTC.
     """
 
     gate: str
@@ -47,6 +54,7 @@ class IncidentNote:
     run_id: str | None = None
     at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    until: datetime | None = None
 
     @property
     def row(self) -> dict[str, Any]:
@@ -61,6 +69,7 @@ class IncidentNote:
             "text": self.text,
             "run_id": self.run_id,
             "author": self.author,
+            "until": as_utc(self.until) if self.until else None,
             "event_at": as_utc(self.at),
         }
 
@@ -78,6 +87,7 @@ class IncidentNote:
             run_id=row.get("run_id"),
             at=as_utc(row["event_at"]),
             id=row["event_id"],
+            until=as_utc(row["until"]) if row.get("until") else None,
         )
 
 
@@ -139,19 +149,32 @@ class Incident:
         return next((note for note in self.notes if note.kind == ACKNOWLEDGED), None)
 
     @property
+    def question(self) -> IncidentNote | None:
+        """The note by which the gate asked about its last run; None without one, and after an
+        answer."""
+        runs = {run.run_id for run in self.last_of_each}
+        question = None
+        for note in self.notes:
+            if note.kind == ASKED and note.run_id in runs:
+                question = note
+            elif note.kind in (ACCEPTED, KEPT):
+                question = None
+        return question if self.is_open else None
+
+    @property
     def is_open(self) -> bool:
         """True until the slice is good, or a person closes it."""
         return self.repair is None and self.closing is None
 
     @property
     def status(self) -> str:
-        """The status: `blocked`, `broken`, `repaired`, `accepted` or `closed`."""
+        """The status: `waiting`, `blocked`, `broken`, `repaired`, `accepted` or `closed`."""
         if self.repair is not None:
             is_accepted = self.repair.outcome is Outcome.ACCEPTED
             return ACCEPTED if is_accepted else "repaired"
         if self.closing is not None:
             return CLOSED
-        return self.last.outcome.value
+        return WAITING if self.question is not None else self.last.outcome.value
 
     @property
     def detected_at(self) -> datetime:
@@ -357,37 +380,83 @@ def _tasks_among(runs: Iterable[RunRow]) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class LackingRows:
-    """The rows of a dataset that were judged and not promoted; `target` is where they are missing,
-    empty for a gate without a target. None is unknown."""
+class PromotedRows:
+    """The promotion of a dataset's rows: their number, the version that they became, the number of
+    the attempt, and the time of its verdict. `left_out` is the number of rows left out of it."""
+
+    rows: int
+    version: int
+    attempt: int
+    at: datetime
+    left_out: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRows:
+    """The rows of a dataset that an incident is about, and where they are now.
+
+    :param target: where the gate promotes them; empty for a gate without a target.
+    :param rows: how many the last run judged; None if that is unknown.
+    :param promoted: None while the target does not have them.
+    """
 
     dataset: str
     target: str
     rows: int | None
+    promoted: PromotedRows | None = None
 
 
-def lacking_rows(
+def judged_rows(
     results: StoredResults | str, incidents: Collection[Incident]
-) -> Mapping[str, tuple[LackingRows, ...]]:
-    """The rows that are missing from the targets, by the id of the incident.
+) -> Mapping[str, tuple[JudgedRows, ...]]:
+    """The rows of each incident, by its id, and where they are: of an open incident, and of one
+    that a person closed, by its last run; of another one by the run that ended it.
 
     :raises StoreError: the store exists and cannot be read.
     """
     if not incidents:
         return {}
-    by_run = {incident.last.run_id: incident.id for incident in incidents}
-    days = [incident.date for incident in incidents]
-    where = [is_in("run_id", by_run), *of_dates(min(days), max(days))]
-    found: dict[str, tuple[LackingRows, ...]] = {}
-    for row in opened(results).select(schema.RUNS, ("run_id", "datasets"), where):
-        datasets = json.loads(row.get("datasets") or "[]")
-        targets = [item for item in datasets if item.get("promote_to")] or datasets[:1]
-        found[by_run[row["run_id"]]] = tuple(
-            LackingRows(item["name"], item.get("promote_to") or "", item.get("rows"))
-            for item in targets
-            if not item.get("promotion")
-        )
+    last = {one.id: one.repair or one.last for one in incidents}
+    days = [one.date for one in incidents]
+    attempts = {run.attempt.id for run in last.values()}
+    where = [is_in("attempt_id", attempts), *of_dates(min(days), max(days))]
+    columns = ("run_id", "attempt_id", "attempt", "dataset_date", "finished_at", "datasets")
+    by_attempt: dict[tuple[str, date], list[schema.Row]] = {}
+    for row in opened(results).select(schema.RUNS, columns, where, 'ORDER BY "finished_at"'):
+        by_attempt.setdefault((row["attempt_id"], row["dataset_date"]), []).append(row)
+    found = {}
+    for one in incidents:
+        run = last[one.id]
+        # Several suites, or a second report after an answer: one of them may have promoted.
+        of_attempt = by_attempt.get((run.attempt.id, one.date), [])
+        own = [row for row in of_attempt if one.repair or row["run_id"] == run.run_id]
+        found[one.id] = _rows_of(own)
     return found
+
+
+def _rows_of(runs: Sequence[schema.Row]) -> tuple[JudgedRows, ...]:
+    """The rows of some runs of an attempt, oldest first."""
+    judged: dict[str, JudgedRows] = {}
+    for run in runs:
+        datasets = json.loads(run.get("datasets") or "[]")
+        for item in [one for one in datasets if one.get("promote_to")] or datasets[:1]:
+            known = judged.get(item["name"])
+            promoted = _promoted(item.get("promotion"), run) or (known.promoted if known else None)
+            target = item.get("promote_to") or ""
+            judged[item["name"]] = JudgedRows(item["name"], target, item.get("rows"), promoted)
+    return tuple(judged.values())
+
+
+def _promoted(promotion: Mapping[str, Any] | None, run: schema.Row) -> PromotedRows | None:
+    if not promotion:
+        return None
+    return PromotedRows(
+        rows=promotion["rows"],
+        version=promotion["version"],
+        attempt=run["attempt"],
+        at=as_utc(run["finished_at"]),
+        left_out=promotion.get("left_out") or 0,
+    )
 
 
 def write_notes(results: StoredResults, notes: Iterable[IncidentNote]) -> None:

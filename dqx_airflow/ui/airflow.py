@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import groupby, islice
 from typing import Annotated, Any, NamedTuple, TypeAlias
+from urllib.parse import quote
 from uuid import UUID
 
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
@@ -24,20 +25,33 @@ from airflow.api_fastapi.core_api.security import GetUserDep, get_user, requires
 from airflow.configuration import conf
 from airflow.models.asset import AssetModel, DagScheduleAssetReference, TaskOutletAssetReference
 from airflow.models.dag import DagModel
+from airflow.models.dagbag import DBDagBag
 from airflow.models.dagrun import DagRun
+from airflow.models.hitl import HITLDetail
 from airflow.models.log import Log
 from airflow.models.serialized_dag import SerializedDagModel
 from airflow.models.taskinstance import TaskInstance, clear_task_instances
 from airflow.models.taskinstancehistory import TaskInstanceHistory
+from airflow.models.trigger import Trigger
 from airflow.models.xcom import XComModel
 from airflow.providers.common.compat.sdk import AirflowException
 from fastapi import Depends, HTTPException, Request
 from sqlalchemy import and_, func, or_, select, tuple_
 
+from dqx_airflow.operators.ask import ACCEPT
 from dqx_airflow.operators.results_location import ResultsLocation, results_location_of
 from dqx_airflow.operators.summary import XCOM_KEY
 from dqx_airflow.ui.json_members import NotInJson
 from dqx_airflow.ui.summary_view import Summary, parsed
+
+try:
+    from airflow.api_fastapi.common.dagbag import resolve_run_on_latest_version
+except ImportError:  # before Airflow 3.3, only the user decides on the version
+    resolve_run_on_latest_version = None
+try:
+    from airflow.models.taskinstance import find_relevant_relatives
+except ImportError:  # Airflow 3.1 clears all instances of the tasks downstream
+    find_relevant_relatives = None
 
 __all__ = ["GetUserDep", "SessionDep"]
 
@@ -50,7 +64,10 @@ MOST_INSTANCES = 500
 """The maximum number of instances of a mapped task that are inspected."""
 
 _MOST_ROWS = 20_000
-_AT_REST = ("success", "failed", "skipped", "upstream_failed", "awaiting_input")
+_AT_REST = ("success", "failed", "skipped", "upstream_failed")
+_PARKED = ("awaiting_input", "deferred")
+"""The states of a task that waits for an answer: from Airflow 3.3 on, and before."""
+
 _OPERATORS = (
     "DqlGateOperator",
     "ContractGateOperator",
@@ -128,12 +145,25 @@ def _visitor(request: Request, session: SessionDep, user: GetUserDep) -> Visitor
 VisitorDep: TypeAlias = Annotated[Visitor, Depends(_visitor)]
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The question of a gate that waits for a person: since when, until when (None without an end),
+    and the path in Airflow where it is answered. `default` is what happens at the end: `accepted`
+    or `kept blocked`; None without an end."""
+
+    since: datetime
+    until: datetime | None
+    default: str | None
+    href: str
+
+
 class TaskRun(NamedTuple):
     """A task instance of a run. `pushed` is its summary of the report in XCom: None if there is
     none, otherwise whatever its author stored there.
 
     `label` is the result of `map_index_template` for its map index, `run_state` the state of the
-    DAG run, `logical_date` the logical date of the run, None if it has none.
+    DAG run, `logical_date` the logical date of the run, None if it has none. `question` is set
+    while a gate waits for the answer of a person.
     """
 
     dag_id: str
@@ -150,6 +180,7 @@ class TaskRun(NamedTuple):
     ended: datetime | None = None
     label: str = ""
     run_state: str | None = None
+    question: Question | None = None
 
     @property
     def is_gate(self) -> bool:
@@ -234,9 +265,7 @@ def tasks_of(session: Any, attempt_ids: Collection[str]) -> dict[str, TaskRef]:
         (TaskInstanceHistory, TaskInstanceHistory.task_instance_id),
         (TaskInstance, TaskInstance.id),
     ):
-        ids = [known for one in attempt_ids if (known := parsed(UUID, one))]
-        wanted = ids if column.type.python_type is UUID else [str(attempt_id) for attempt_id in ids]
-        if wanted:
+        if wanted := _ids_for(column, attempt_ids):
             task = model.dag_id, model.run_id, model.task_id, model.map_index
             query = select(column, *task, model.rendered_map_index).where(column.in_(wanted))
             rows = session.execute(query)
@@ -244,28 +273,211 @@ def tasks_of(session: Any, attempt_ids: Collection[str]) -> dict[str, TaskRef]:
     return tasks
 
 
-def clear(session: Any, tasks: Sequence[TaskRef]) -> tuple[TaskRef, ...]:
-    """Clears task instances that have ended or wait for an answer, one after the other, each with
-    everything downstream in its run; returns those that were cleared. The scheduler takes the
-    oldest run first."""
-    cleared = []
-    for task in tasks:
-        after = graph_of_dag(session, task.dag_id).after(task.task_id)
-        is_own = and_(
-            TaskInstance.task_id == task.task_id, TaskInstance.map_index == task.map_index
+def _ids_for(column: Any, attempt_ids: Collection[str]) -> list[Any]:
+    """The ids of attempts in the type of a column, without texts that are not ids."""
+    ids = [known for one in attempt_ids if (known := parsed(UUID, one))]
+    return ids if column.type.python_type is UUID else [str(attempt_id) for attempt_id in ids]
+
+
+def questions_of(session: Any, attempt_ids: Collection[str]) -> dict[str, Question]:
+    """The open questions of the attempts that wait for an answer, by the id of the attempt."""
+    wanted = _ids_for(TaskInstance.id, attempt_ids)
+    if not wanted:
+        return {}
+    rows = session.execute(
+        select(
+            TaskInstance.id,
+            TaskInstance.dag_id,
+            TaskInstance.run_id,
+            TaskInstance.task_id,
+            TaskInstance.map_index,
+            TaskInstance.trigger_id,
+            TaskInstance.trigger_timeout,
+            HITLDetail.created_at,
+            HITLDetail.defaults,
         )
+        .join(HITLDetail, HITLDetail.ti_id == TaskInstance.id)
+        .where(
+            TaskInstance.id.in_(wanted),
+            TaskInstance.state.in_(_PARKED),
+            HITLDetail.responded_at.is_(None),
+        )
+    )
+    return {str(row.id): _question(session, row) for row in rows}
+
+
+def _question(session: Any, row: Any) -> Question:
+    until = row.trigger_timeout or _end_in_trigger(session, row.trigger_id)
+    default = "accepted" if row.defaults == [ACCEPT] else "kept blocked"
+    instance = f"/mapped/{row.map_index}" if row.map_index >= 0 else ""
+    dag, run, task = map(part_of_path, (row.dag_id, row.run_id, row.task_id))
+    return Question(
+        since=row.created_at,
+        until=until,
+        default=default if until is not None else None,
+        href=f"../dags/{dag}/runs/{run}/tasks/{task}{instance}/required_actions",
+    )
+
+
+def _end_in_trigger(session: Any, trigger_id: int | None) -> datetime | None:
+    """The end of the time for an answer, as Airflow 3.1 and 3.2 keep it; None without one."""
+    trigger = session.get(Trigger, trigger_id) if trigger_id is not None else None
+    until = (trigger.kwargs or {}).get("timeout_datetime") if trigger is not None else None
+    return until if isinstance(until, datetime) else None
+
+
+def part_of_path(text: str) -> str:
+    """A text as one part of a path."""
+    return quote(text, safe="", errors="replace")
+
+
+def current_attempts(session: Any, tasks: Collection[TaskRef]) -> dict[TaskRef, str]:
+    """The id of the current attempt of each task instance that Airflow knows."""
+    known: dict[tuple[str, str, str, int], str] = {}
+    for dag_id, run_id in {(task.dag_id, task.run_id) for task in tasks}:
+        place = TaskInstance.task_id, TaskInstance.map_index
+        rows = session.execute(
+            select(TaskInstance.id, *place).where(*_is_of(TaskInstance, dag_id, run_id))
+        )
+        known |= {
+            (dag_id, run_id, task_id, index): str(attempt) for attempt, task_id, index in rows
+        }
+    own = {task: (task.dag_id, task.run_id, task.task_id, task.map_index) for task in tasks}
+    return {task: known[place] for task, place in own.items() if place in known}
+
+
+@dataclass(frozen=True, slots=True)
+class Clearing:
+    """What clearing a task instance does: the tasks that are cleared with it, in their order, with
+    setups and teardowns as in Airflow; and the version of the DAG's bundle that then runs. Without
+    `on_latest` it is the version of the run. None is a bundle without versions."""
+
+    task: TaskRef
+    tasks: tuple[str, ...]
+    on_latest: bool
+    run_version: str | None
+    latest_version: str | None
+
+    @property
+    def version(self) -> str | None:
+        """The version that runs."""
+        return self.latest_version if self.on_latest else self.run_version
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether there is a newer version than the one of the run."""
+        return self.run_version is not None and self.run_version != self.latest_version
+
+
+def runs_on_latest(session: Any, dag_id: str, wanted: bool | None = None) -> bool:
+    """Whether a cleared task runs on the newest version of its bundle: as the user wants it, else
+    as the DAG, and then Airflow, are set (from Airflow 3.3 on)."""
+    if wanted is not None:
+        return wanted
+    if resolve_run_on_latest_version is None:
+        return False
+    return bool(resolve_run_on_latest_version(None, dag_id, session))
+
+
+def clearing_of(session: Any, task: TaskRef, *, on_latest: bool | None = None) -> Clearing:
+    """What clearing a task instance would do."""
+    dag = _dag_of(session, DBDagBag(load_op_links=False), task)
+    along = {one if isinstance(one, str) else one[0] for one in _along(session, dag, task)}
+    run_version = session.scalar(
+        select(DagRun.bundle_version).where(
+            DagRun.dag_id == task.dag_id, DagRun.run_id == task.run_id
+        )
+    )
+    latest = session.scalar(select(DagModel.bundle_version).where(DagModel.dag_id == task.dag_id))
+    on_latest = runs_on_latest(session, task.dag_id, on_latest)
+    ids = _in_order(dag, {task.task_id, *along})
+    return Clearing(task, ids, on_latest, run_version, latest)
+
+
+def clear(
+    session: Any, tasks: Sequence[TaskRef], *, on_latest: bool | None = None
+) -> tuple[TaskRef, ...]:
+    """Clears task instances that have ended or wait for an answer, one after the other, each with
+    everything downstream in its run, and with setups and teardowns; returns those that were
+    cleared. The scheduler takes the oldest run first.
+
+    :param on_latest: whether they run on the newest version of their bundle; None as it is set.
+    """
+    cleared = []
+    bag = DBDagBag(load_op_links=False)
+    for task in tasks:
+        along = _along(session, _dag_of(session, bag, task), task)
+        whole = [one for one in along if isinstance(one, str)]
+        single = [one for one in along if not isinstance(one, str)]
+        own = and_(TaskInstance.task_id == task.task_id, TaskInstance.map_index == task.map_index)
         instances = session.scalars(
             select(TaskInstance).where(
                 *_is_of(TaskInstance, task.dag_id, task.run_id),
-                or_(is_own, TaskInstance.task_id.in_(after)),
+                or_(
+                    own,
+                    TaskInstance.task_id.in_(whole),
+                    tuple_(TaskInstance.task_id, TaskInstance.map_index).in_(single),
+                ),
             )
         ).all()
-        own = [one for one in instances if one.task_id == task.task_id]
-        if own and str(own[0].state) in _AT_REST:
-            clear_task_instances(list(instances), session)
+        gates = [one for one in instances if one.task_id == task.task_id]
+        if gates and _is_at_rest(session, gates[0]):
+            latest = runs_on_latest(session, task.dag_id, on_latest)
+            clear_task_instances(list(instances), session, run_on_latest_version=latest)
             session.commit()
             cleared.append(task)
     return tuple(cleared)
+
+
+def _is_at_rest(session: Any, instance: Any) -> bool:
+    """Whether a task instance has ended, or waits for an answer."""
+    attempt = str(instance.id)
+    return str(instance.state) in _AT_REST or attempt in questions_of(session, [attempt])
+
+
+def _dag_of(session: Any, bag: Any, task: TaskRef) -> Any:
+    """The DAG of a run as Airflow takes it to clear tasks; the newest one if its version is gone,
+    and None if there is none."""
+    run = session.scalar(
+        select(DagRun).where(DagRun.dag_id == task.dag_id, DagRun.run_id == task.run_id)
+    )
+    dag = bag.get_dag_for_run(run, session) if run is not None else None
+    return dag or bag.get_latest_version_of_dag(task.dag_id, session=session)
+
+
+def _along(session: Any, dag: Any, task: TaskRef) -> set[str | tuple[str, int]]:
+    """The tasks that Airflow clears with a task and everything downstream, setups and teardowns
+    included; of a mapped task group only the instances that depend on this one."""
+    if dag is None or not dag.has_task(task.task_id):
+        return set()
+    subset = dag.partial_subset(
+        task_ids=[task.task_id], include_downstream=True, include_upstream=False
+    )
+    along: set[str | tuple[str, int]] = {*subset.task_dict} - {task.task_id}
+    if find_relevant_relatives is None or task.map_index < 0:
+        return along
+    relatives = find_relevant_relatives(
+        [],
+        [(task.task_id, task.map_index)],
+        direction="downstream",
+        dag=dag,
+        run_id=task.run_id,
+        session=session,
+    )
+    single = {one for one in relatives if not isinstance(one, str)}
+    of_group = {task_id for task_id, _ in single} - {*relatives}
+    return (along - of_group) | {one for one in single if one[0] in of_group}
+
+
+def _in_order(dag: Any, task_ids: Collection[str]) -> tuple[str, ...]:
+    """Tasks of a DAG, each after those that it depends on."""
+
+    def place(task_id: str) -> tuple[int, str]:
+        if dag is None or not dag.has_task(task_id):
+            return 0, task_id
+        return len(dag.get_task(task_id).get_flat_relative_ids(upstream=True)), task_id
+
+    return tuple(sorted(task_ids, key=place))
 
 
 def signing_key() -> str:
@@ -362,6 +574,26 @@ def ended_runs(session: Any, dag_id: str, task_id: str, most: int = 100) -> tupl
     )
 
 
+def failed_runs(
+    session: Any, tasks: Collection[tuple[str, str]], most: int = 1000
+) -> tuple[TaskRun, ...]:
+    """The instances of these tasks that failed, the run with the newest data first."""
+    if not tasks:
+        return ()
+    data = func.coalesce(DagRun.logical_date, DagRun.run_after)
+    rows = session.execute(
+        _instances(XComModel.timestamp)
+        .where(
+            tuple_(TaskInstance.dag_id, TaskInstance.task_id).in_(tasks),
+            TaskInstance.state == "failed",
+        )
+        .order_by(data.desc(), DagRun.id.desc(), TaskInstance.map_index)
+        .limit(most)
+    ).all()
+    summaries = summaries_of(session, [(row.attempt_id, row.timestamp) for row in rows])
+    return _task_runs(session, rows, summaries)
+
+
 def recent_runs(session: Any, tasks: Collection[tuple[str, str]]) -> tuple[TaskRun, ...]:
     """The instances of these tasks in the last runs of their DAGs, newest run first.
 
@@ -391,7 +623,7 @@ def recent_runs(session: Any, tasks: Collection[tuple[str, str]]) -> tuple[TaskR
         .limit(_MOST_ROWS)
     ).all()
     summaries = summaries_of(session, [(row.attempt_id, row.timestamp) for row in rows])
-    return tuple(map(_task_run, rows, summaries))
+    return _task_runs(session, rows, summaries)
 
 
 def _is_of(
@@ -472,16 +704,31 @@ def _runs(
     session: Any, *where: Any, order: Sequence[Any], most: int = MOST_INSTANCES
 ) -> tuple[TaskRun, ...]:
     """The first task instances that satisfy conditions, with their summaries."""
-    rows = session.execute(_instances().where(*where).order_by(*order).limit(most))
-    return tuple(_task_run(row, as_pushed(row.value)) for row in rows)
+    rows = session.execute(_instances().where(*where).order_by(*order).limit(most)).all()
+    return _task_runs(session, rows, [as_pushed(row.value) for row in rows])
 
 
-def _task_run(row: Any, pushed: object) -> TaskRun:
-    facts = {name: getattr(row, name) for name in TaskRun._fields if name != "pushed"}
+_FROM_THE_ROW = tuple(name for name in TaskRun._fields if name not in ("pushed", "question"))
+
+
+def _task_runs(
+    session: Any, rows: Sequence[Any], summaries: Sequence[object]
+) -> tuple[TaskRun, ...]:
+    """The task instances of rows, with their summaries, and the questions of those that wait."""
+    parked = {str(row.attempt_id) for row in rows if row.state in _PARKED}
+    questions = questions_of(session, parked)
+    return tuple(
+        _task_run(row, pushed, questions.get(str(row.attempt_id)) if questions else None)
+        for row, pushed in zip(rows, summaries, strict=True)
+    )
+
+
+def _task_run(row: Any, pushed: object, question: Question | None) -> TaskRun:
+    facts = {name: getattr(row, name) for name in _FROM_THE_ROW}
     for name in ("state", "run_state"):
         facts[name] = str(facts[name]) if facts[name] else None
-    facts |= {"attempt_id": str(row.attempt_id), "label": str(row.label or ""), "pushed": pushed}
-    return TaskRun(**facts)
+    facts |= {"attempt_id": str(row.attempt_id), "label": str(row.label or "")}
+    return TaskRun(**facts, pushed=pushed, question=question)
 
 
 _MOST_KEPT = 10_000
@@ -515,13 +762,14 @@ def summaries_of(session: Any, attempts: Sequence[tuple[Any, datetime | None]]) 
 
 
 def as_pushed(value: object) -> object:
-    """The summary of a task, as in Airflow's table."""
+    """The summary of a task, as in Airflow's table; a string if an XCom backend keeps it elsewhere:
+    its place."""
     if isinstance(value, str):
         # Some ways into the table store the text of the JSON, not the JSON.
         try:
             value = json.loads(value)
         except ValueError:
-            return None
+            return value
     if isinstance(value, dict) and not isinstance(value, Summary):
         return Summary(value)
     return value

@@ -31,6 +31,7 @@ from dqx_airflow.ui.board_page import gate_rows, recent_attempts
 from dqx_airflow.ui.chart import Chart, chart_of, past_of
 from dqx_airflow.ui.json_members import NotInJson
 from dqx_airflow.ui.store import Answer
+from dqx_airflow.ui.stored_summaries import reported_runs
 from dqx_airflow.ui.verdict_text import reading_of
 from dqx_airflow.values import Verdict
 
@@ -151,12 +152,12 @@ def alerts(
     filters: Annotated[AlertFilters, Depends()],
 ) -> responses.Page[AlertsPage]:
     """The failures of the last weeks in the gates that the user may read."""
-    rows = gate_rows(airflow.recent_runs(visitor.session, tasks.tasks), tasks.dags)
+    client = responses.store_client()
+    rows = gate_rows(reported_runs(visitor.session, client, tasks.tasks), tasks.dags)
     selected = [
         row for row in rows if filters.dag in ("", row.dag_id) and filters.task in ("", row.task_id)
     ]
     visitor.session.close()
-    client = responses.store_client()
     gates = client.ask(lambda store: store.gates_of(recent_attempts(selected)))
     answer = client.ask(lambda store: recent_alerts(store, gates.found))
     selection, more = chosen_alerts(answer.found, filters)

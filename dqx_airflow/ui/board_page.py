@@ -13,14 +13,16 @@ from typing import Annotated, NamedTuple, TypeVar
 from fastapi import Depends
 
 from dqx_airflow.results.alerts import unlabelled_counts
+from dqx_airflow.results.incidents import WAITING
 from dqx_airflow.results.query import RunsWanted, StoredResults
 from dqx_airflow.ui import report_view
-from dqx_airflow.ui.airflow import DEPTH, GateDag, SessionDep, TaskRun, TasksDep, recent_runs
+from dqx_airflow.ui.airflow import DEPTH, GateDag, Question, SessionDep, TaskRun, TasksDep
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.json_members import NotInJson
 from dqx_airflow.ui.responses import Filters, Page, PageNumber, Paging, store_client
 from dqx_airflow.ui.slices_page import open_of
 from dqx_airflow.ui.store import StoreClient
+from dqx_airflow.ui.stored_summaries import reported_runs
 from dqx_airflow.ui.summary_view import outcome_of_summary, view_of_summary
 from dqx_airflow.ui.verdict_text import fault_of
 from dqx_airflow.values import EnforcedContract, GateReport, Status, Verdict
@@ -32,9 +34,12 @@ NOT_RUN = "not run"
 _LAST_RUNS = 3
 _GRACE = timedelta(minutes=15)
 STATES_WORST_FIRST = (
-    *("broken", "blocked", NO_REPORT, "accepted", "warned", RUNNING, "passed", NOT_RUN),
+    *(WAITING, "broken", "blocked", NO_REPORT),
+    *("accepted", "warned", RUNNING, "passed", NOT_RUN),
 )
-_BAD = ("broken", "blocked", NO_REPORT)
+"""A gate that waits comes first: it takes an answer in time."""
+
+_BAD = (WAITING, "broken", "blocked", NO_REPORT)
 _UNDECIDED = (RUNNING, NOT_RUN)
 _RUNNING_STATES = ("running", "queued", "scheduled", "up_for_retry", "restarting", "deferred")
 _ENDED_STATES = ("failed", "success")
@@ -53,6 +58,11 @@ class Cell:
     run: TaskRun
     report: NotInJson[report_view.ReportView | None]
     of: NotInJson[tuple[TaskRun, ...]]
+
+    @property
+    def question(self) -> Question | None:
+        """The question about which the worst instance waits."""
+        return self.run.question
 
     @property
     def instances(self) -> int:
@@ -258,6 +268,8 @@ def _cell(instances: Sequence[TaskRun]) -> Cell:
 
 
 def _state(run: TaskRun) -> str:
+    if run.question is not None:
+        return WAITING
     outcome = outcome_of_summary(run.pushed)
     if outcome is not None:
         return outcome.value
@@ -347,7 +359,7 @@ def _map_index(row: GateRow) -> int:
 
 class BoardPage(NamedTuple):
     """A page of the board. `counts` are the gates by status, `late` those with a missing run, and
-    `open_slices` the dates that are still blocked, by DAG and task as in `lake.gate`."""
+    `open_slices` the dates that are not good, by DAG and task as in `lake.gate`."""
 
     rows: tuple[GateRow, ...]
     paging: Paging
@@ -366,8 +378,9 @@ def board(
     """The gates of all DAGs that the user may read, worst first."""
     now = datetime.now(timezone.utc)
     client = store_client()
-    rows = gate_rows(recent_runs(session, tasks.tasks), tasks.dags, now)
-    open_, _ = open_of(session, client, tasks)
+    recent = reported_runs(session, client, tasks.tasks)
+    rows = gate_rows(recent, tasks.dags, now)
+    open_, _ = open_of(session, client, tasks, recent)
     session.close()
     matching = [row for row in rows if filters.wants(row)]
     paging = Paging.of(page, len(matching))

@@ -1,8 +1,9 @@
-"""Clears the tasks of incidents in Airflow, so that their data is judged again."""
+"""Clears the tasks of open slices in Airflow, so that their data is judged again."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import date
 from http import HTTPStatus
 from typing import Any
 
@@ -10,20 +11,76 @@ from fastapi import Response
 
 from dqx_airflow.results.incidents import Incident
 from dqx_airflow.ui import airflow
-from dqx_airflow.ui.responses import Notice, Refused, back_to
+from dqx_airflow.ui.responses import Notice, Refused, back_to, form_token, render
+
+VERSIONS: Mapping[str, bool | None] = {"": None, "latest": True, "run": False}
+"""The field `version` of a form: as Airflow is set, the newest version of the bundle, or the
+version of the run."""
 
 
-def clear_tasks(visitor: airflow.Visitor, about: Sequence[Incident], back: str) -> Response:
-    """Clears the gates of open slices in Airflow, oldest data first, each with everything
-    downstream, so that the slices are judged again."""
-    tasks = require_clearable(visitor, about)
+def clear_tasks(
+    visitor: airflow.Visitor,
+    tasks: Sequence[airflow.TaskRef],
+    dates: Sequence[date | None],
+    form: Mapping[str, str],
+    action: str,
+    back: str,
+) -> Response:
+    """Clears gates in Airflow in this order, each with what Airflow clears with it, so that their
+    data is judged again. For gates that wait for an answer, the response asks first.
+
+    :param dates: the dates of their data, for the audit log.
+    :param form: the form; its field `version` chooses the version of the bundle, and `confirmed`
+        clears gates that wait for an answer.
+    :param action: the address of the form.
+    """
+    on_latest = version_in(form)
+    require_may_clear(visitor, tasks)
+    if not form.get("confirmed") and (waiting := _waiting(visitor.session, tasks)):
+        return confirmation(visitor, waiting, form, action, back)
     for task in tasks:
-        visitor.record("dqx clear", task, {"dates": [one.date for one in about]})
-    if not airflow.clear(visitor.session, tasks):
+        latest = airflow.runs_on_latest(visitor.session, task.dag_id, on_latest)
+        visitor.record("dqx clear", task, {"dates": dates, "on_latest_version": latest})
+    if not airflow.clear(visitor.session, tasks, on_latest=on_latest):
         return Notice(
             HTTPStatus.CONFLICT, "Nothing to clear", "All of these tasks are waiting or running."
         )
     return back_to(back)
+
+
+def version_in(form: Mapping[str, str]) -> bool | None:
+    """The choice of the bundle's version in a form.
+
+    :raises Refused: it is none of the choices.
+    """
+    given = form.get("version", "")
+    if given not in VERSIONS:
+        raise Refused(HTTPStatus.BAD_REQUEST, "Send version=latest, version=run, or leave it out.")
+    return VERSIONS[given]
+
+
+def _waiting(
+    session: Any, tasks: Sequence[airflow.TaskRef]
+) -> list[tuple[airflow.TaskRef, airflow.Question]]:
+    """The tasks that wait for the answer of a person."""
+    attempts = airflow.current_attempts(session, tasks)
+    questions = airflow.questions_of(session, attempts.values())
+    return [(task, questions[attempts[task]]) for task in tasks if attempts.get(task) in questions]
+
+
+def confirmation(
+    visitor: airflow.Visitor,
+    waiting: Sequence[tuple[airflow.TaskRef, airflow.Question]],
+    form: Mapping[str, str],
+    action: str,
+    back: str,
+) -> Response:
+    """The page that asks whether tasks that wait for an answer are to be cleared all the same."""
+    fields = {**form, "token": form_token(visitor.user), "confirmed": "yes"}
+    content = render(
+        "confirm.html", waiting=waiting, fields=fields, action=action, back=back, problem=None
+    )
+    return Response(content, HTTPStatus.OK, media_type="text/html")
 
 
 def require_clearable(
@@ -34,13 +91,21 @@ def require_clearable(
     :raises Refused: there are none, or the user may not.
     """
     tasks = tasks_of(visitor.session, about)
+    require_may_clear(visitor, tasks)
+    return tasks
+
+
+def require_may_clear(visitor: airflow.Visitor, tasks: Sequence[airflow.TaskRef]) -> None:
+    """Returns if there are tasks, and the user may clear all of them.
+
+    :raises Refused: otherwise.
+    """
     if not tasks:
         gone = "Airflow no longer knows these runs: trigger the DAG for the dates."
         raise Refused(HTTPStatus.NOT_FOUND, gone)
     for dag_id in {task.dag_id for task in tasks}:
         if not visitor.may_clear(dag_id):
             raise Refused(HTTPStatus.FORBIDDEN, f"You may not clear tasks of DAG {dag_id}.")
-    return tasks
 
 
 def tasks_of(session: Any, incidents: Sequence[Incident]) -> tuple[airflow.TaskRef, ...]:

@@ -13,9 +13,10 @@ from fastapi import Query, Response
 
 from dqx_airflow.results.query import ContractRun
 from dqx_airflow.ui import report_view, responses
-from dqx_airflow.ui.airflow import DEPTH, SessionDep, TaskRun, TasksDep, instance_of, recent_runs
+from dqx_airflow.ui.airflow import DEPTH, SessionDep, TaskRun, TasksDep, instance_of
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.board_page import GateRow, counts_line, gate_rows, past_of_gates
+from dqx_airflow.ui.stored_summaries import reported_runs
 from dqx_airflow.ui.summary_view import view_of_summary
 from dqx_airflow.values import EnforcedContract, GateReport, Outcome, Verdict
 
@@ -222,7 +223,7 @@ def contract(
     session: SessionDep, tasks: TasksDep, contract_id: Annotated[str, Query(alias="id")] = ""
 ) -> responses.Page[ContractPage] | Response:
     """The enforcement of a contract by the gates that the user may read."""
-    runs = recent_runs(session, tasks.tasks)
+    runs = reported_runs(session, responses.store_client(), tasks.tasks)
     session.close()
     rows = gate_rows(runs_under(runs, contract_id), tasks.dags)
     if not rows:

@@ -18,6 +18,7 @@ from dqx_airflow.ui import airflow
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.board_page import gate_rows, recent_attempts
 from dqx_airflow.ui.responses import Filters, Page, PageNumber, Paging, store_client
+from dqx_airflow.ui.stored_summaries import reported_runs
 
 log = logging.getLogger(__name__)
 router = PageRouter()
@@ -59,10 +60,10 @@ def coverage(
 ) -> Page[CoveragePage]:
     """The tables of the gates and jobs of those DAGs that the user may read, as `dql lineage
     coverage` lists them."""
-    rows = [*gate_rows(airflow.recent_runs(visitor.session, tasks.tasks), tasks.dags)]
+    client = store_client()
+    rows = [*gate_rows(reported_runs(visitor.session, client, tasks.tasks), tasks.dags)]
     dags = airflow.dag_ids(visitor.session)
     visitor.session.close()
-    client = store_client()
     gates = client.ask(lambda store: store.gates_of(recent_attempts(rows)))
     # About 600 reports in all: the store answers in half a second, however many gates there are.
     most = min(max(600 // max(len(gates.found), 1), 5), 60)

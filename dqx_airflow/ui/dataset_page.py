@@ -15,13 +15,14 @@ from fastapi import Depends, Response
 from dqx_airflow.diagnostics.verdicts import is_age
 from dqx_airflow.lineage.names import trimmed_location
 from dqx_airflow.ui import board_page, report_view, responses
-from dqx_airflow.ui.airflow import SessionDep, TaskRun, TasksDep, instance_of, recent_runs
+from dqx_airflow.ui.airflow import SessionDep, TaskRun, TasksDep, instance_of
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.assertion_view import WIDE_HEIGHT, WIDE_WIDTH, histories
 from dqx_airflow.ui.board_page import STATES_WORST_FIRST, GateRow, counts_line, gate_rows
 from dqx_airflow.ui.chart import Chart, PastValue, chart_of
 from dqx_airflow.ui.json_members import NotInJson
 from dqx_airflow.ui.responses import Filters, PageNumber, Paging, report_address
+from dqx_airflow.ui.stored_summaries import reported_runs
 from dqx_airflow.ui.summary_view import (
     Summary,
     list_of,
@@ -265,6 +266,10 @@ class DatasetsPage(NamedTuple):
     paging: Paging
 
 
+def _recent_runs(session: Any, tasks: TasksDep) -> tuple[TaskRun, ...]:
+    return reported_runs(session, responses.store_client(), tasks.tasks)
+
+
 @router.get("/datasets")
 def datasets(
     session: SessionDep,
@@ -273,7 +278,7 @@ def datasets(
     page: PageNumber,
 ) -> responses.Page[DatasetsPage]:
     """The datasets of the gates of all DAGs that the user may read."""
-    rows = dataset_rows(gate_rows(recent_runs(session, tasks.tasks), tasks.dags))
+    rows = dataset_rows(gate_rows(_recent_runs(session, tasks), tasks.dags))
     session.close()
     words = filters.search.lower().split()
     matching = [row for row in rows if filters.outcome in ("", row.state) and row.is_found(words)]
@@ -302,7 +307,7 @@ def dataset(
     session: SessionDep, tasks: TasksDep, page: PageNumber, place: str = ""
 ) -> responses.Page[DatasetPage] | Response:
     """The findings of the gates of those DAGs in a dataset."""
-    runs = runs_reading(recent_runs(session, tasks.tasks), place)
+    runs = runs_reading(_recent_runs(session, tasks), place)
     session.close()
     rows = dataset_rows(gate_rows(runs, tasks.dags))
     row_there = next((row for row in rows if row.location == place), None)

@@ -26,6 +26,7 @@ from dqx_airflow.ui.failing_rows import csv_of
 from dqx_airflow.ui.responses import form_token
 from dqx_airflow.ui.source_view import sources_of
 from dqx_airflow.ui.store import Answer, StoreClient
+from dqx_airflow.ui.stored_summaries import last_judged, with_summaries
 from dqx_airflow.ui.summary_view import view_of_summary
 from dqx_airflow.values import FailingRow, GateReport, Outcome, SourceFile, worst_outcome
 from dqx_airflow.values.report import ShadowReport, Waiver
@@ -178,7 +179,8 @@ class RequestedInstance:
 
 class GatePage(NamedTuple):
     """The report of a task instance. `assertions` are those that the filters want, `counts` all of
-    them by status; `is_superseded` is set if a later attempt has replaced the report."""
+    them by status; `is_superseded` is set if a later attempt has replaced the report, and
+    `clearing` is what clearing the task does, None if the gate is good."""
 
     run: airflow.TaskRun
     report: report_view.ReportView
@@ -188,6 +190,7 @@ class GatePage(NamedTuple):
     shadow: ShadowReport | None
     waivers: list[Waiver]
     labels: tuple[Label, ...]
+    clearing: airflow.Clearing | None
     problem: str | None
 
 
@@ -304,7 +307,7 @@ def gate(
     runs = instance.runs(session)
     if len(runs) > 1:
         session.close()
-        return _mapped(runs)
+        return _mapped(with_summaries(responses.store_client(), runs))
     run = runs[0] if runs else instance.forgotten()
     if runs and _is_other_task(run):
         return responses.Page("not_a_gate.html", NoReportPage(run, (), None))
@@ -348,10 +351,11 @@ def _report_page(
         context = _Context.of(client, chosen, reads_code=reads_code)
     history = context.history(chosen)
     assertions = _assertions(found.run, view, history)
-    page = _gate_page(found, view, context, assertions, filters)
+    rights = _Rights.of(visitor, client, found, view.outcome)
+    clearing = _clearing(visitor.session, found, view.outcome)
+    page = _gate_page(found, view, context, assertions, filters, clearing)
     parts = _parts(found.reports, chosen)
     root = client.root if view.is_whole else view.results_root
-    rights = _Rights.of(visitor, client, found, view.outcome)
     return responses.Page(
         "gate.html",
         page,
@@ -386,12 +390,24 @@ def _assertions(
     ]
 
 
+def _clearing(session: Any, found: _TaskReports, outcome: Outcome) -> airflow.Clearing | None:
+    """What clearing the task does; None if its newest report is good."""
+    run = found.run
+    if outcome not in _STOPS or found.is_superseded or found.is_forgotten:
+        return None
+    task = airflow.TaskRef(run.dag_id, run.run_id, run.task_id, run.map_index, run.label or None)
+    clearing = airflow.clearing_of(session, task)
+    session.close()
+    return clearing
+
+
 def _gate_page(
     found: _TaskReports,
     view: report_view.ReportView,
     context: _Context,
     assertions: Sequence[AssertionView],
     filters: GateFilters,
+    clearing: airflow.Clearing | None,
 ) -> GatePage:
     now = datetime.now(timezone.utc)
     return GatePage(
@@ -403,6 +419,7 @@ def _gate_page(
         shadow=found.chosen.shadow if found.chosen is not None else None,
         waivers=[waiver for waiver in context.waivers.found if waiver.is_active(now)],
         labels=context.labels.found,
+        clearing=clearing,
         problem=found.problem or context.past.problem or context.sources.problem,
     )
 
@@ -465,23 +482,9 @@ def reported(
         attempts = frozenset([run.attempt_id])
     session.close()
     answer = client.ask(lambda store: store.reports_of(attempts))
-    reports = _last_judged(answer.found)
+    reports = last_judged(answer.found)
     chosen = chosen_report(run.pushed, reports, attempt)
     return _TaskReports(run, is_forgotten, reports, chosen, answer.problem)
-
-
-def _last_judged(reports: Sequence[GateReport]) -> tuple[GateReport, ...]:
-    """The reports, without those that their own attempt has replaced: after an answer it judges
-    again."""
-    last: dict[object, str] = {}
-    for report in reports:
-        key = report.attempt.id, report.run_key
-        last[key] = max(last.get(key, ""), report.answered or "")
-    return tuple(
-        report
-        for report in reports
-        if (report.answered or "") == last[report.attempt.id, report.run_key]
-    )
 
 
 def _is_of_task(session: airflow.SessionDep, client: StoreClient, run: airflow.TaskRun) -> bool:

@@ -23,7 +23,8 @@ from dqx_airflow.results.report_rows import RunRow
 from dqx_airflow.results.what_changed import Changes, changes_before
 from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.api import PageRouter
-from dqx_airflow.ui.clearing import clear_tasks, require_clearable
+from dqx_airflow.ui.clearing import clear_tasks, require_clearable, tasks_of, version_in
+from dqx_airflow.ui.questions import as_airflow_knows
 from dqx_airflow.ui.report_view import ReportView, view_of_report
 from dqx_airflow.ui.responses import Page, form_token
 from dqx_airflow.ui.store import Answer, StoreClient
@@ -78,6 +79,7 @@ router = PageRouter()
 _MOST_NOTES = 200
 _MOST_LISTED = 50
 _MOST_FAULTS = 200
+_MOST_CLEARINGS = 20
 _LONGEST_TEXT = 2000
 _DAYS_AROUND = 60
 _CLEAR = "clear"
@@ -101,9 +103,11 @@ class _Found:
 class IncidentPage(NamedTuple):
     """One incident, or the open ones of neighbouring dates, newest first.
 
-    `gate` is the name in the results, `lacking` what targets lack by the id of the incident, `last`
-    the reports of the newest, `changes` what changed for each gate since its last good run,
-    `waiting` the next tasks with their states, and `assets` the DAGs that wait for each asset.
+    `gate` is the name in the results, `judged` the rows and where they are by the id of the
+    incident, `last` the reports of the newest, `changes` what changed for each gate since its last
+    good run, `waiting` the next tasks with their states, and `assets` the DAGs that wait for each
+    asset. `questions` are those about which the gate waits, by the id of the incident; `clearings`
+    what clearing each open slice does, oldest data first.
     """
 
     task: airflow.TaskRef
@@ -111,7 +115,9 @@ class IncidentPage(NamedTuple):
     group: tuple[Incident, ...]
     runs: int
     others: list[Incident]
-    lacking: dict[str, tuple[records.LackingRows, ...]]
+    judged: dict[str, tuple[records.JudgedRows, ...]]
+    questions: dict[str, airflow.Question]
+    clearings: list[airflow.Clearing]
     last: list[ReportView]
     contract: EnforcedContract | None
     faults: tuple[Fault, ...]
@@ -169,8 +175,10 @@ def _find(
             wanted, since=days_before(on, _DAYS_AROUND), until=days_before(on, -_DAYS_AROUND)
         )
     answer = client.ask(lambda store: records.stored_incidents(store, wanted))
-    group = _group_to_show(answer.found, on, first)
-    return _Found(gates, answer.found, group, known.problem or answer.problem)
+    questions = airflow.questions_of(session, {one.last.attempt.id for one in answer.found})
+    incidents = as_airflow_knows(answer.found, questions)
+    group = _group_to_show(incidents, on, first)
+    return _Found(gates, incidents, group, known.problem or answer.problem)
 
 
 def _gates_on(
@@ -215,11 +223,11 @@ def _task_of(row: Mapping[str, str], tasks: Mapping[str, airflow.TaskRef]) -> st
 
 @dataclass(frozen=True, slots=True)
 class _Context:
-    """The stored context of incidents: their last reports, the rows that targets lack, the changes
-    before them, and the waivers of their gates."""
+    """The stored context of incidents: their last reports, their rows and where they are, the
+    changes before them, and the waivers of their gates."""
 
     reports: Answer[GateReport]
-    lacking: Answer[tuple[str, tuple[records.LackingRows, ...]]]
+    judged: Answer[tuple[str, tuple[records.JudgedRows, ...]]]
     changes: Answer[tuple[str, Changes]]
     waivers: Answer[Waiver]
 
@@ -230,14 +238,14 @@ class _Context:
         return cls(
             changes=client.ask(lambda store: changes_before(store, group[-1])),
             reports=client.ask(lambda store: store.reports_of(attempts)),
-            lacking=client.ask(lambda store: tuple(records.lacking_rows(store, group).items())),
+            judged=client.ask(lambda store: tuple(records.judged_rows(store, group).items())),
             waivers=client.ask(lambda store: decisions.waivers_of(store, gates)),
         )
 
     @property
     def problem(self) -> str | None:
         """The reason why the page is incomplete."""
-        return self.reports.problem or self.changes.problem or self.lacking.problem
+        return self.reports.problem or self.changes.problem or self.judged.problem
 
 
 def _page(
@@ -254,9 +262,13 @@ def _page(
     waivers = [waiver for waiver in context.waivers.found if waiver.is_active(now)]
     last_reports = [report for report in context.reports.found if report.run_id in last_runs]
     edits = visitor.may_edit(task.dag_id)
+    clearings = []
+    if group[0].is_open:
+        refs = tasks_of(visitor.session, group)
+        clearings = [airflow.clearing_of(visitor.session, ref) for ref in refs[:_MOST_CLEARINGS]]
     return Page(
         "incident.html",
-        _incident_page(visitor.session, found, task, context, faults, waivers),
+        _incident_page(visitor.session, found, task, context, faults, waivers, clearings),
         has_suites=len(gates) > 1,
         waivable=_waivable(faults),
         waived={(waiver.check, waiver.name): waiver for waiver in waivers},
@@ -278,6 +290,7 @@ def _incident_page(
     context: _Context,
     faults: Sequence[Fault],
     waivers: list[Waiver],
+    clearings: list[airflow.Clearing],
 ) -> IncidentPage:
     group = found.group
     newest = group[0]
@@ -288,13 +301,20 @@ def _incident_page(
     ]
     contracts = [view.contract for view in views if view.contract is not None]
     after = sorted(airflow.graph_of_dag(session, task.dag_id).after(task.task_id))
+    questions = airflow.questions_of(session, {one.last.attempt.id for one in group})
     return IncidentPage(
         task=task,
         gate=gates.pop() if len(gates) == 1 else _name_of(task),
         group=group,
         runs=len({(run.run_key.date, run.attempt.id) for one in group for run in one.runs}),
         others=[other for other in found.incidents if other not in group][:_MOST_LISTED],
-        lacking=dict(context.lacking.found),
+        judged=dict(context.judged.found),
+        questions={
+            one.id: questions[attempt]
+            for one in group
+            if one.is_open and (attempt := one.last.attempt.id) in questions
+        },
+        clearings=clearings,
         last=views,
         contract=contracts[0] if contracts else None,
         faults=tuple(faults[:_MOST_FAULTS]),
@@ -351,10 +371,10 @@ def change(visitor: airflow.VisitorDep, form: responses.Form) -> Response:
     about = _incidents_in_form(form, found)
     back = _address_of(task, about[0].date, about[0].id)
     if kind == _CLEAR:
-        return clear_tasks(visitor, about, back)
+        return _clear(visitor, about, form, text, back)
     if kind == ACCEPTED:
         _require_judged_as_shown(form, about)
-        return _accept(visitor, about, text, back)
+        return _accept(visitor, about, form, text, back)
     notes = _notes_in_form(form, about, kind, visitor.name, text)
     facts: dict[str, Any] = {
         "gate": notes[0].gate,
@@ -420,11 +440,37 @@ def _notes_in_form(
     ]
 
 
+def _clear(
+    visitor: airflow.Visitor,
+    about: Sequence[Incident],
+    form: Mapping[str, str],
+    text: str,
+    back: str,
+) -> Response:
+    """Clears the gates of incidents; a text in the form becomes a comment on each."""
+    tasks = require_clearable(visitor, about)
+    dates = [one.date for one in about]
+    response = clear_tasks(visitor, tasks, dates, form, "incident", back)
+    if text and response.status_code == HTTPStatus.SEE_OTHER:
+        notes = _notes_in_form(form, about, COMMENT, visitor.name, text)
+        problem = responses.store_client().change(partial(records.write_notes, notes=notes))
+        if problem is not None:
+            return responses.Notice(
+                HTTPStatus.SERVICE_UNAVAILABLE, "Cleared, without the comment", problem
+            )
+    return response
+
+
 def _accept(
-    visitor: airflow.Visitor, about: Sequence[Incident], reason: str, back: str
+    visitor: airflow.Visitor,
+    about: Sequence[Incident],
+    form: Mapping[str, str],
+    reason: str,
+    back: str,
 ) -> Response:
     """Accepts the data of incidents exactly as it was judged, and clears their gates, which then
     promote it."""
+    on_latest = version_in(form)
     tasks = require_clearable(visitor, about)
     author = visitor.name
     made = responses.store_client().ask(lambda store: _acceptances(store, about, author, reason))
@@ -437,7 +483,7 @@ def _accept(
     write = partial(records.write_notes, notes=notes)
     response = responses.recorded_change(visitor, "dqx accept", tasks, facts, write, back)
     if response.status_code == HTTPStatus.SEE_OTHER:
-        airflow.clear(visitor.session, tasks)
+        airflow.clear(visitor.session, tasks, on_latest=on_latest)
     return response
 
 

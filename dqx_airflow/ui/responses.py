@@ -21,7 +21,7 @@ from functools import cache
 from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar
-from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from fastapi import Depends, Request, Response
 from itsdangerous import BadSignature, SignatureExpired, URLSafeTimedSerializer
@@ -32,7 +32,7 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 from dqx_airflow.diagnostics.renderers import without_controls
 from dqx_airflow.diagnostics.verdicts import format_duration, format_value
 from dqx_airflow.ui import airflow, report_view
-from dqx_airflow.ui.airflow import GetUserDep, TaskRef, TaskRun, known_results
+from dqx_airflow.ui.airflow import GetUserDep, TaskRef, TaskRun, known_results, part_of_path
 from dqx_airflow.ui.failing_rows import samples_of
 from dqx_airflow.ui.site import MENU
 from dqx_airflow.ui.store import StoreClient, client_of
@@ -148,22 +148,18 @@ def report_name(attempt: str, report: str = "") -> str:
 
 def dag_address(dag_id: str) -> str:
     """The address of a DAG in Airflow."""
-    return f"../dags/{_part(dag_id)}"
+    return f"../dags/{part_of_path(dag_id)}"
 
 
 def dag_run_address(dag_id: str, run_id: str) -> str:
     """The address of a DAG run in Airflow."""
-    return f"{dag_address(dag_id)}/runs/{_part(run_id)}"
+    return f"{dag_address(dag_id)}/runs/{part_of_path(run_id)}"
 
 
 def task_address(run: TaskRun | TaskRef) -> str:
     """The address of a task instance in Airflow, which opens with its log."""
     instance = f"/mapped/{run.map_index}" if run.map_index >= 0 else ""
-    return f"{dag_run_address(run.dag_id, run.run_id)}/tasks/{_part(run.task_id)}{instance}"
-
-
-def _part(text: str) -> str:
-    return quote(text, safe="", errors="replace")
+    return f"{dag_run_address(run.dag_id, run.run_id)}/tasks/{part_of_path(run.task_id)}{instance}"
 
 
 _PAGES = Path(__file__).parent / "pages"

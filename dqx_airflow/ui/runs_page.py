@@ -15,6 +15,7 @@ from dqx_airflow.results.report_rows import RunRow
 from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.board_page import Cell, gate_rows
+from dqx_airflow.ui.stored_summaries import reported_runs, with_summaries
 from dqx_airflow.ui.summary_view import parsed, view_of_summary
 from dqx_airflow.values import Outcome
 from dqx_airflow.values.request import day_in
@@ -71,7 +72,8 @@ def runs_of_gate(
     task_id: str = "",
 ) -> responses.Page[RunsPage] | Response:
     """All runs of a gate."""
-    recent = airflow.recent_runs(session, [(dag_id, task_id)])
+    client = responses.store_client()
+    recent = reported_runs(session, client, [(dag_id, task_id)])
     if not any(run.is_gate for run in recent):
         return responses.Notice(
             HTTPStatus.NOT_FOUND,
@@ -79,10 +81,9 @@ def runs_of_gate(
             f"Task {task_id} of DAG {dag_id} has not reported as a gate.",
         )
     (row,) = gate_rows(recent, {})
-    ended = airflow.ended_runs(session, dag_id, task_id)
+    ended = with_summaries(client, airflow.ended_runs(session, dag_id, task_id))
     silent = [run for run in ended if view_of_summary(run.pushed) is None]
     session.close()
-    client = responses.store_client()
     gates = client.ask(lambda store: store.gates_of({run.attempt_id for run in recent}))
     wanted = filters.wanted(gates.found)
     counted = client.ask(lambda store: store.count_runs(wanted))

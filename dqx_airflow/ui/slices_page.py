@@ -1,85 +1,248 @@
-"""The page of open slices: every date that is still blocked, and the buttons that clear them."""
+"""The page of open slices: every date that is still blocked, waits for an answer, or whose run left
+no report; and the buttons that clear them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date, datetime
 from functools import cache
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from fastapi import Response
 
-from dqx_airflow.results.incidents import Incident, LackingRows, lacking_rows, open_slices
+from dqx_airflow.operators.summary import NO_REPORT
+from dqx_airflow.results.incidents import Incident, JudgedRows, judged_rows, open_slices
+from dqx_airflow.results.query import RunsWanted
+from dqx_airflow.results.schema import as_utc
 from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.clearing import clear_tasks
+from dqx_airflow.ui.questions import as_airflow_knows
 from dqx_airflow.ui.responses import Form, Page, Refused, form_token
-from dqx_airflow.ui.store import Answer, StoreClient
+from dqx_airflow.ui.store import StoreClient
+from dqx_airflow.ui.stored_summaries import with_summaries
+from dqx_airflow.ui.summary_view import mapping_of, outcome_of_summary, parsed
+from dqx_airflow.values import RunKey
 
 router = PageRouter()
 
 
 @dataclass(frozen=True, slots=True)
 class OpenSlice:
-    """An open slice on the page of all of them, with its task if Airflow still knows it."""
+    """A date of data that is not good, with its task if Airflow still knows it.
 
-    incident: Incident
+    `state` is `waiting`, `blocked`, `broken`, or `no report`. A slice without a report has no
+    incident; its `date` is the date of its run, None if that is unknown. `since` is the time of the
+    first verdict, or of the end of the task without one, and `error` why there is no report.
+    """
+
+    state: str
+    date: date | None
     dag_id: str
     task_id: str
+    map_index: int
     task: airflow.TaskRef | None
-    lacking: tuple[LackingRows, ...] = ()
+    since: datetime | None
+    incident: Incident | None = None
+    question: airflow.Question | None = None
+    judged: tuple[JudgedRows, ...] = ()
+    error: str = ""
 
 
 def open_of(
-    session: Any, client: StoreClient, tasks: airflow.GateTasks
+    session: Any,
+    client: StoreClient,
+    tasks: airflow.GateTasks,
+    recent: Sequence[airflow.TaskRun] = (),
 ) -> tuple[tuple[OpenSlice, ...], str | None]:
     """The open slices of the gates that a user may read, oldest data first; and the problem if the
-    store does not respond."""
-    answer: Answer[Incident] = client.ask(open_slices)
-    known = airflow.tasks_of(session, {one.last.attempt.id for one in answer.found})
+    store does not respond.
+
+    :param recent: the last runs of the gates, if they are known: what their dates are.
+    """
+    found, problem = _judged_slices(session, client, tasks)
+    known = {(one.dag_id, one.task_id, one.date, one.map_index) for one in found}
+    silent = [
+        one
+        for one in _silent_slices(session, client, tasks, recent)
+        if (one.dag_id, one.task_id, one.date, one.map_index) not in known
+    ]
+    return tuple(sorted([*found, *silent], key=_by_date)), problem
+
+
+def _by_date(one: OpenSlice) -> tuple[object, ...]:
+    return one.date or date.max, one.dag_id, one.task_id, one.map_index
+
+
+def _judged_slices(
+    session: Any, client: StoreClient, tasks: airflow.GateTasks
+) -> tuple[list[OpenSlice], str | None]:
+    """The open slices that have a report."""
+    answer = client.ask(open_slices)
+    attempts = {one.last.attempt.id for one in answer.found}
+    known = airflow.tasks_of(session, attempts)
+    questions = airflow.questions_of(session, attempts)
     readable = {f"{dag_id}.{task_id}": (dag_id, task_id) for dag_id, task_id in tasks.tasks}
     found = []
-    for one in answer.found:
-        ref = known.get(one.last.attempt.id)
+    for one in as_airflow_knows(answer.found, questions):
+        attempt = one.last.attempt.id
+        ref = known.get(attempt)
         gate = one.last.run_key.gate
         place = (ref.dag_id, ref.task_id) if ref else readable.get(gate.partition("/")[0])
-        if place in tasks.tasks:
-            found.append(OpenSlice(one, *place, ref))
-    return tuple(found), answer.problem
+        if place not in tasks.tasks:
+            continue
+        dag_id, task_id = place
+        found.append(
+            OpenSlice(
+                state=one.status,
+                date=one.date,
+                dag_id=dag_id,
+                task_id=task_id,
+                map_index=one.map_index,
+                task=ref,
+                since=one.detected_at,
+                incident=one,
+                question=questions.get(attempt),
+            )
+        )
+    return found, answer.problem
+
+
+def _silent_slices(
+    session: Any, client: StoreClient, tasks: airflow.GateTasks, recent: Sequence[airflow.TaskRun]
+) -> list[OpenSlice]:
+    """The dates whose newest run failed without a report."""
+    failed = with_summaries(client, airflow.failed_runs(session, tasks.tasks))
+    silent = [run for run in failed if outcome_of_summary(run.pushed) is None]
+    wanted = RunsWanted(attempt_ids={run.attempt_id for run in silent})
+    rows = client.ask(lambda store: tuple(store.run_rows(wanted, ("attempt_id",)))).found
+    stored = {row["attempt_id"] for row in rows}  # if Airflow has deleted their XComs
+    silent = [run for run in silent if run.attempt_id not in stored]
+    if not silent:
+        return []
+    days = _days_between([*recent, *failed])
+    slices: dict[tuple[object, ...], OpenSlice] = {}
+    for run in silent:  # newest first
+        one = _silent_slice(run, days)
+        slices.setdefault((one.dag_id, one.task_id, one.map_index, one.date or run.run_id), one)
+    judged = _judged_since(client, slices.values())
+    return [one for one in slices.values() if not _is_judged(one, judged)]
+
+
+def _silent_slice(
+    run: airflow.TaskRun, days: Mapping[tuple[str, str], frozenset[int]]
+) -> OpenSlice:
+    pushed = mapping_of(run.pushed)
+    return OpenSlice(
+        state=NO_REPORT,
+        date=_date_of(run, pushed, days),
+        dag_id=run.dag_id,
+        task_id=run.task_id,
+        map_index=run.map_index,
+        task=airflow.TaskRef(run.dag_id, run.run_id, run.task_id, run.map_index, run.label or None),
+        since=run.ended,
+        error=str(pushed.get("error") or ""),
+    )
+
+
+def _date_of(
+    run: airflow.TaskRun, pushed: Mapping[str, Any], days: Mapping[tuple[str, str], frozenset[int]]
+) -> date | None:
+    """The date of the data of a run without a report: as the task stored it, else as far from the
+    logical date as those of other runs of the gate. None if these differ."""
+    stored = parsed(date.fromisoformat, str(pushed.get("date") or ""))
+    if stored is not None or run.logical_date is None:
+        return stored
+    known = days.get((run.dag_id, run.task_id), frozenset({0}))
+    if len(known) != 1:
+        return None
+    return date.fromordinal(run.logical_date.date().toordinal() + min(known))
+
+
+def _days_between(runs: Iterable[airflow.TaskRun]) -> dict[tuple[str, str], frozenset[int]]:
+    """The days from the logical date of runs to the date of their data, by DAG and task."""
+    found: dict[tuple[str, str], set[int]] = {}
+    for run in runs:
+        judged = parsed(date.fromisoformat, str(mapping_of(run.pushed).get("date") or ""))
+        if judged is not None and run.logical_date is not None:
+            days = judged.toordinal() - run.logical_date.date().toordinal()
+            found.setdefault((run.dag_id, run.task_id), set()).add(days)
+    return {task: frozenset(days) for task, days in found.items()}
+
+
+_Judged = Mapping[tuple[str, date, int], datetime]
+"""The end of the last run in the store, by the name of the gate, the date and the map index."""
+
+
+def _judged_since(client: StoreClient, slices: Iterable[OpenSlice]) -> _Judged:
+    """The last runs on the dates of slices, by the default names of their gates."""
+    dated = [one for one in slices if one.date is not None]
+    if not dated:
+        return {}
+    dates = [one.date for one in dated if one.date is not None]
+    wanted = RunsWanted(since=min(dates), until=max(dates))
+    columns = ("gate", "dataset_date", "scheduler_run", "finished_at")
+    rows = client.ask(lambda store: tuple(store.run_rows(wanted, columns))).found
+    found: dict[tuple[str, date, int], datetime] = {}
+    for row in rows:
+        run_key = RunKey(row["gate"], row["dataset_date"], row["scheduler_run"])
+        key = run_key.gate.partition("/")[0], run_key.date, run_key.map_index
+        ended = as_utc(row["finished_at"])
+        found[key] = max(found.get(key, ended), ended)
+    return found
+
+
+def _is_judged(one: OpenSlice, judged: _Judged) -> bool:
+    """Whether a later run judged the slice, such as a run that was triggered by hand."""
+    if one.date is None:
+        return False
+    ended = judged.get((f"{one.dag_id}.{one.task_id}", one.date, one.map_index))
+    return ended is not None and (one.since is None or ended > as_utc(one.since))
 
 
 _MOST_SLICES = 500
 
 
 class SlicesPage(NamedTuple):
-    """The oldest open slices, and how many there are."""
+    """The oldest open slices, and how many there are, in all and by state."""
 
     rows: list[OpenSlice]
     total: int
+    counts: dict[str, int]
     more: int
     problem: str | None
 
 
 @router.get("/slices")
 def slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep) -> Page[SlicesPage]:
-    """Every date that is still blocked in the gates that the user may read, oldest first."""
+    """Every date that is not good in the gates that the user may read, oldest first."""
     client = responses.store_client()
-    found, problem = open_of(visitor.session, client, tasks)
+    recent = airflow.recent_runs(visitor.session, tasks.tasks)
+    found, problem = open_of(visitor.session, client, tasks, recent)
     visitor.session.close()
     shown = found[:_MOST_SLICES]
-    lacking = client.ask(
-        lambda store: tuple(lacking_rows(store, [one.incident for one in shown]).items())
-    )
-    missing = dict(lacking.found)
-    rows = [replace(one, lacking=missing.get(one.incident.id, ())) for one in shown]
+    incidents = [one.incident for one in shown if one.incident is not None]
+    judged = client.ask(lambda store: tuple(judged_rows(store, incidents).items()))
+    by_incident = dict(judged.found)
+    rows = [
+        replace(one, judged=by_incident.get(one.incident.id, ())) if one.incident else one
+        for one in shown
+    ]
     gates: dict[tuple[str, str], list[OpenSlice]] = {}
     for one in rows:
         gates.setdefault((one.dag_id, one.task_id), []).append(one)
     clears = {dag_id for dag_id, _ in gates if visitor.may_clear(dag_id)}
     more = len(found) - len(shown)
+    counts = {
+        state: count
+        for state in ("waiting", "broken", "blocked", NO_REPORT)
+        if (count := sum(one.state == state for one in found))
+    }
     return Page(
         "slices.html",
-        SlicesPage(rows, len(found), more, problem or lacking.problem),
+        SlicesPage(rows, len(found), counts, more, problem or judged.problem),
         gates=gates,
         clears=clears,
         can_clear=sum(one.task is not None and one.dag_id in clears for one in rows),
@@ -91,7 +254,9 @@ def slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep) -> Page[SlicesP
 def clear_slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep, form: Form) -> Response:
     """Clears all open slices that the user may clear, or only the slices of one gate, oldest data
     first."""
-    found, problem = open_of(visitor.session, responses.store_client(), tasks)
+    client = responses.store_client()
+    recent = airflow.recent_runs(visitor.session, tasks.tasks)
+    found, problem = open_of(visitor.session, client, tasks, recent)
     wanted = form.get("dag_id", ""), form.get("task_id", "")
     about = [one for one in found if wanted in (("", ""), (one.dag_id, one.task_id))]
     if problem is not None:
@@ -99,7 +264,9 @@ def clear_slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep, form: For
     if not about:
         raise Refused(HTTPStatus.NOT_FOUND, "No open slice of a gate that you may read.")
     may_clear = cache(visitor.may_clear)
-    allowed = [one.incident for one in about if may_clear(one.dag_id)]
+    allowed = [one for one in about if may_clear(one.dag_id)]
     if not allowed:
         raise Refused(HTTPStatus.FORBIDDEN, "You may not clear tasks of these DAGs.")
-    return clear_tasks(visitor, allowed, responses.address("slices"))
+    refs = dict.fromkeys(one.task for one in allowed if one.task is not None)
+    dates = [one.date for one in allowed]
+    return clear_tasks(visitor, [*refs], dates, form, "slices", responses.address("slices"))

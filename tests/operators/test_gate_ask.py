@@ -35,9 +35,13 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.providers.standard.operators.python import PythonOperator
 from airflow.sdk import DAG, Asset
 
-from dqx_airflow.operators import DqlGateOperator
+from dqx_airflow.operators import DqlGateOperator, gate_notice
 
 HOME = Path(__file__).parents[1]
+
+def keep_notice(context):
+    with (HOME / context["ti"].dag_id / "notices").open("a") as file:
+        file.write(gate_notice(context).text + "\\n")
 
 def dag(dag_id, **given):
     silver = Asset(f"silver_{dag_id}")
@@ -50,6 +54,8 @@ def dag(dag_id, **given):
             results_root=str(HOME / dag_id / "results"),
             promote_to=str(HOME / dag_id / "silver"),
             on_violation="ask",
+            on_warning_callback=keep_notice,
+            on_failure_callback=keep_notice,
             outlets=[silver],
             **given,
         ) >> EmptyOperator(task_id="next")
@@ -120,6 +126,12 @@ class Stand:
         found = list_runs(str(self.home / dag_id / "results"), all_attempts=True)
         return [run.outcome.value for run in reversed(found)]
 
+    def notices(self, dag_id: str) -> list[str]:
+        """The texts of the notices about a gate, once there is one about its end."""
+        path = self.home / dag_id / "notices"
+        self.airflow.wait_until(lambda: len(path.read_text().splitlines()) > 1)
+        return path.read_text().splitlines()
+
     def silver(self, dag_id: str) -> list[int | None] | None:
         path = str(self.home / dag_id / "silver")
         if not DeltaTable.is_deltatable(path):
@@ -183,21 +195,31 @@ def test_accepted_data_is_promoted_and_announced(stand: Stand) -> None:
 
 def test_kept_data_stays_out(stand: Stand) -> None:
     run_id = stand.ask("kept", [1, None])
+    kept_results = StoredResults(str(stand.home / "kept" / "results"))
+    (waits,) = stored_incidents(kept_results, RunsWanted())
+    assert waits.status == "waiting"
     stand.answer("kept", run_id, "Keep blocked", "wait for the source")
     assert stand.airflow.wait_for_end("kept", run_id) == "failed"
     assert stand.state("kept", run_id, "next") == "upstream_failed"
     assert stand.silver("kept") is None
     assert stand.outcomes("kept") == ["blocked"]
-    (note,) = notes_from(str(stand.home / "kept" / "results"), ["kept.gate"], DAY, DAY)
-    assert note.text == "kept blocked: wait for the source"
+    _, note = notes_from(kept_results, ["kept.gate"], DAY, DAY)
+    assert (note.kind, note.text) == ("kept blocked", "wait for the source")
+    begins, ends = stand.notices("kept")
+    assert begins.startswith("waits for an answer; blocked: no rows promoted (orders); ")
+    assert re.match(r"kept blocked by \w+: wait for the source; blocked: no rows", ends)
 
 
 def test_without_an_answer_the_default_decides(stand: Stand) -> None:
     run_id = stand.ask("silent", [1, None])
     assert stand.airflow.wait_for_end("silent", run_id) == "failed"
     assert stand.silver("silent") is None
-    (note,) = notes_from(str(stand.home / "silent" / "results"), ["silent.gate"], DAY, DAY)
+    asked, note = notes_from(str(stand.home / "silent" / "results"), ["silent.gate"], DAY, DAY)
+    assert (asked.kind, asked.text) == ("asked", "kept blocked")
     assert note.author == "no one within 0:00:02"
+    begins, ends = stand.notices("silent")
+    assert re.match(r"waits for an answer until \S+ \S+ UTC, then kept blocked; blocked: ", begins)
+    assert ends.startswith("kept blocked by no one within 0:00:02; blocked: ")
 
 
 def test_data_that_changed_while_it_waited_voids_the_answer(stand: Stand) -> None:
@@ -207,6 +229,8 @@ def test_data_that_changed_while_it_waited_voids_the_answer(stand: Stand) -> Non
     assert stand.airflow.wait_for_end("changed", run_id) == "failed"
     assert stand.silver("changed") is None
     assert stand.outcomes("changed") == ["blocked", "blocked"]
+    void = r"the answer by \w+: fine is void, since data or rules have changed; blocked: "
+    assert re.match(void, stand.notices("changed")[-1])
     # Airflow keeps the question of the first try, which is about other data: no one is asked it.
     again(stand, run_id, "failed")
     results = StoredResults(str(stand.home / "changed" / "results"))

@@ -143,7 +143,10 @@ def test_a_notice_has_the_contacts_of_the_contract(notice_for: Notice) -> None:
 
 def test_without_a_report_the_notice_has_the_error(notice_for: Notice) -> None:
     notice = notice_for(None, RuntimeError("no report in /results:\nSpark failed"))
-    assert notice.text == "no report: gate lake.gate: no report in /results: Spark failed"
+    assert (
+        notice.text
+        == "no report: gate lake.gate, run manual__1: no report in /results: Spark failed"
+    )
     assert notice.markdown.startswith("Gate `lake.gate` no report: no report in /results: Spark")
     assert notice.payload["outcome"] == "no report"
     assert notice.payload["report"] is None
@@ -160,7 +163,9 @@ def test_without_a_base_url_there_is_no_link(
 
 
 def test_an_unreadable_summary_still_gives_a_notice(notice_for: Notice) -> None:
-    assert notice_for(OSError("gone")).text == "no report: gate lake.gate: see its log"
+    assert (
+        notice_for(OSError("gone")).text == "no report: gate lake.gate, run manual__1: see its log"
+    )
 
 
 def test_the_worst_failures_are_listed_and_the_rest_counted(notice_for: Notice) -> None:

@@ -37,6 +37,8 @@ Get = Callable[..., "Response"]
 
 DAY = date(2024, 3, 20)
 NOON = datetime(2024, 3, 20, 12, tzinfo=timezone.utc)
+ASKED_AT = datetime(2024, 3, 20, 12, 1, tzinfo=timezone.utc)
+ACCEPT, KEEP = "Accept this data", "Keep blocked"
 
 PLACE = "s3://lake/orders"
 """Where the dataset `orders` of the reports is."""
@@ -230,15 +232,44 @@ class Scene:
 
     def chain(self, *task_ids: str, dag_id: str = "lake") -> None:
         """The DAG as Airflow keeps it: these tasks, one after the other."""
-        from airflow.models.serialized_dag import SerializedDagModel
         from airflow.providers.standard.operators.empty import EmptyOperator
         from airflow.sdk import DAG
-        from airflow.serialization.serialized_objects import LazyDeserializedDAG
 
         with DAG(dag_id, schedule=None) as dag:
             tasks = [EmptyOperator(task_id=task_id) for task_id in task_ids]
             for task, following in pairwise(tasks):
                 task >> following
+        self.serialized(dag)
+
+    def asks(self, attempt: str, until: datetime | None = None, default: str = KEEP) -> None:
+        """The task instance waits for the answer of a person, as Airflow stores it."""
+        from airflow.models.hitl import HITLDetail
+        from airflow.models.taskinstance import TaskInstance
+        from airflow.models.trigger import Trigger
+        from airflow.utils.state import TaskInstanceState
+        from sqlalchemy import update
+
+        question = {"options": [ACCEPT, KEEP], "subject": "blocked", "params": {}}
+        defaults = [default] if until else None
+        asked = {"created_at": ASKED_AT, "params_input": {}}
+        uuid = UUID(attempt) if TaskInstance.id.type.python_type is UUID else attempt
+        self._insert(HITLDetail, ti_id=uuid, defaults=defaults, **question, **asked)
+        if hasattr(TaskInstanceState, "AWAITING_INPUT"):
+            parked: dict[str, Any] = {"state": "awaiting_input", "trigger_timeout": until}
+        else:
+            trigger = Trigger("a.trigger", {"timeout_datetime": until})
+            self.session.add(trigger)
+            self.session.flush()
+            parked = {"state": "deferred", "trigger_id": trigger.id}
+        of_attempt = update(TaskInstance).where(TaskInstance.id == uuid)
+        self.session.execute(of_attempt.values(**parked))
+        self.session.commit()
+
+    def serialized(self, dag: Any) -> None:
+        """A DAG as Airflow keeps it."""
+        from airflow.models.serialized_dag import SerializedDagModel
+        from airflow.serialization.serialized_objects import LazyDeserializedDAG
+
         lazy = LazyDeserializedDAG.from_dag(dag)
         SerializedDagModel.write_dag(lazy, bundle_name="red-dags", session=self.session)
         self.session.commit()
