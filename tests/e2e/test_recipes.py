@@ -1,0 +1,118 @@
+"""Every command of the pages on installing and deploying, as it is printed, in an environment of
+its own, on each Python: the operators are imported, or a suite runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import which
+
+import pytest
+
+from tests.e2e.fresh_environment import run
+
+pytestmark = pytest.mark.e2e
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "dqx_airflow" / "docs"
+PAGES = (DOCS / "install.md", DOCS / "deploy.md", *sorted((DOCS / "deploy").glob("*.md")))
+PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
+
+OURS = re.compile(r"dqx-airflow(\[[\w,]+\])?$")
+MANY = re.compile(r"`(pip install '[^`]*)`, or ((?:`[\w-]+`(?:, | or )?)+)")
+
+SUITE = 'suite "S" { check "C" on o { assert num_rows() == 2 name "two" } }'
+IN_MEMORY = f"""
+import deltalake, numpy, pyarrow
+from datetime import date
+from dqx_airflow import MemoryDatabase, Suite
+suite = Suite.from_string({SUITE!r})
+run = suite.run(MemoryDatabase({{"o": [{{"a": 1}}, {{"a": 2}}]}}), date(2024, 1, 1))
+assert run.report.outcome == "passed", run.report
+"""
+OPERATORS = """
+from datetime import datetime
+from airflow.sdk import DAG
+from dqx_airflow.operators import ContractGateOperator, DqlGateOperator
+from dqx_airflow.operators import submitters
+"""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A command of a page; `wanted` are the packages that it names."""
+
+    command: str
+    wanted: tuple[str, ...]
+
+    @property
+    def extras(self) -> frozenset[str]:
+        found = [match[1] for word in self.wanted if (match := OURS.match(word)) and match[1]]
+        return frozenset(extra for text in found for extra in text.strip("[]").split(","))
+
+
+def recipes() -> Iterator[Recipe]:
+    """The commands that install our package, each extra that a page names after `or` as well."""
+    seen = set()
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        commands = re.findall(r"pip install [^`\n|&]+", text)
+        for command, others in MANY.findall(text):
+            names = re.findall(r"`([\w-]+)`", others)
+            commands += [re.sub(r"\[\w+\]", f"[{name}]", command) for name in names]
+        extras = re.findall(r"Install `(dqx-airflow\[[\w,]+\])`", text)
+        commands += [f"pip install '{extra}'" for extra in extras]
+        for command in commands:
+            words = [word for word in _words(command) if not word.startswith("-")]
+            if any(map(OURS.match, words)) and tuple(words) not in seen:
+                seen.add(tuple(words))
+                yield Recipe(command.strip(), tuple(words))
+
+
+def _words(command: str) -> list[str]:
+    return shlex.split(command.partition("pip install ")[2].partition(" #")[0].rstrip(").,"))
+
+
+RECIPES = list(recipes())
+
+
+def test_the_pages_have_a_recipe_for_each_kind_of_installation() -> None:
+    extras = [recipe.extras for recipe in RECIPES]
+    for extra in ("airflow", "local", "spark", "sail", "livy", "amazon", "google", "kubernetes"):
+        assert any(extra in named for named in extras), extra
+    assert any("databricks-connect" in recipe.wanted for recipe in RECIPES)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("python", PYTHONS)
+@pytest.mark.parametrize("recipe", RECIPES, ids=lambda recipe: " ".join(recipe.wanted))
+def test_a_recipe_installs_what_its_page_promises(
+    recipe: Recipe, python: str, archives: list[Path], tmp_path: Path
+) -> None:
+    """With the wheel of this checkout, since no index has one."""
+    (wheel,) = (path for path in archives if path.suffix == ".whl")
+    uv = which("uv", path=os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])))
+    assert uv
+    home = tmp_path / "environment"
+    run([uv, "venv", "-q", "--python", python, home], tmp_path)
+    wanted = [OURS.sub(lambda match: f"{wheel}{match[1] or ''}", word) for word in recipe.wanted]
+    # Without what uv keeps: it builds PySpark anew for each environment.
+    run([uv, "pip", "install", "-q", "--no-cache", "-p", home, *wanted], tmp_path)
+    program = home / "bin" / "python"
+    run([program, "-c", IN_MEMORY], tmp_path)
+    if with_airflow(recipe):
+        run([program, "-c", OPERATORS], tmp_path, AIRFLOW_HOME=str(tmp_path / "airflow"))
+    if "sail" in recipe.extras:
+        (tmp_path / "s.dql").write_text(SUITE)
+        (tmp_path / "o.csv").write_text("a\n1\n2\n")
+        sail = ["run", "s.dql", "--dataset", "o=o.csv?schema=a int", "--engine", "sail"]
+        run([home / "bin" / "dql", *sail], tmp_path)
+
+
+def with_airflow(recipe: Recipe) -> bool:
+    return bool(recipe.extras - {"spark", "sail", "delta", "iceberg", "tuning", "lsp", "mcp"})
