@@ -46,7 +46,7 @@ _INSTRUCTIONS = (
 
 
 def mcp() -> None:
-    """Serve tools for agents, over the Model Context Protocol on standard input and output.
+    """Serve tools for agents, over the Model Context Protocol.
 
     They check and explain suites, judge samples and past days, and say why a gate blocked. Files
     are read below the current folder. Nothing is written but proposals for `dql tune review`.

@@ -349,7 +349,7 @@ def demo(
     home: Path = Path(".dqx/demo"),
     day: Annotated[list[datetime] | None, typer.Option(formats=["%Y-%m-%d"])] = None,
 ) -> None:
-    """Run the example DAG on three days of real flights, in a local Airflow and Spark.
+    """Run the example DAG on three days of flights, in a local Airflow.
 
     The middle day is a snow storm, and its gate blocks. Takes about two minutes on two cores and
     writes nothing outside of the folder. Exit code 0 if the days end as expected, 1 if not, 4 if

@@ -125,8 +125,9 @@ def diff(
     output: Annotated[DiffFormat, typer.Option("--output", "--format")] = "text",
     output_file: arguments.OutputFileOption = None,
 ) -> None:
-    """List the assertions that differ from a git revision, and with --backtest the past days on
-    which a gate would have ended in another way.
+    """List the assertions that differ from a git revision.
+
+    With --backtest, list the past days on which a gate would have ended in another way, too.
 
     Days are judged from the values in the results store, without Spark: by default those of the
     last 90. Values of any gate that reads the same dataset in the same way count, so that suites

@@ -8,7 +8,7 @@ import re
 from collections import UserDict
 from collections.abc import Callable, Collection, Mapping
 from copy import copy
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from functools import wraps
 from inspect import Parameter, Signature, cleandoc, get_annotations, getdoc, signature
 from pathlib import Path
@@ -137,6 +137,8 @@ def _completed(command: Any) -> Any:
         command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", cleandoc(command.help))
     for parameter in command.params:
         _refuse_blank(parameter)
+        if parameter.param_type_name == "argument":
+            _show_plainly(parameter)
     if isinstance(command, TyperGroup) and isinstance(command.commands, dict):
         for subcommand in command.commands.values():
             _completed(subcommand)
@@ -166,11 +168,29 @@ def _refuse_blank(parameter: Any) -> None:
     parameter.consume_value = consume_given
 
 
+def _show_plainly(argument: Any) -> None:
+    """Makes the usage of a command show an argument as `PATH...`, or `[PATH...]` if it may be left
+    out, without the braces of the library."""
+    name = argument.metavar or argument.name.upper()
+    shown = name if argument.required or name.startswith("[") else f"[{name}]"
+    argument.get_usage_pieces = lambda ctx: [shown]
+
+
 def _name_of(parameter: Any) -> str:
     """The name of an option or an argument in the help."""
     if parameter.param_type_name == "option":
         return str(max(parameter.opts, key=len))
     return str(parameter.human_readable_name)
+
+
+@dataclass(frozen=True, slots=True)
+class CompletedName:
+    """A word that the shell may complete to, without a help, for which its command would have to be
+    imported."""
+
+    value: str
+    type: str = "plain"
+    help: str | None = None
 
 
 Panels: TypeAlias = "Mapping[str, Mapping[str, Callable[[], Command]]]"
@@ -190,6 +210,16 @@ def group_of(
         def __init__(self, **settings: Any) -> None:
             super().__init__(**settings)
             self.commands = _LazyCommands(panels, hidden)
+
+        def list_commands(self, ctx: Any) -> list[str]:
+            return list(self.commands)
+
+        def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+            if incomplete.startswith("-"):
+                options: list[Any] = super().shell_complete(ctx, incomplete)
+                return options
+            shown = [name for name in self.commands if name not in hidden]
+            return [CompletedName(name) for name in shown if name.startswith(incomplete)]
 
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
             if args[0] not in self.commands:
@@ -223,7 +253,7 @@ def with_default(kind: type[TyperGroup], default: str, *suffixes: str) -> type[T
             if not args:
                 return not self.no_args_is_help
             first = args[0]
-            if first in self.commands or first in _HELP:
+            if first in self.commands or first in HELP_OPTIONS:
                 return False
             if first.startswith("-"):
                 return True
@@ -233,4 +263,4 @@ def with_default(kind: type[TyperGroup], default: str, *suffixes: str) -> type[T
     return DefaultGroup
 
 
-_HELP = ("--help", "-h")
+HELP_OPTIONS = ("--help", "-h")

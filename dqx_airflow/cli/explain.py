@@ -51,7 +51,7 @@ def explain(
     format: TextFormatOption = "text",
     shared: Options,
 ) -> None:
-    """Show how a suite is processed, or explain the code of an error or a warning.
+    """Explain how a suite is processed, or the code of an error or warning.
 
     The plan is that of `dql run` with the same options and the same dqx.toml, also for a contract.
     Datasets that are not given are assumed: those of checks have dates, all others have none.

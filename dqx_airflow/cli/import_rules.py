@@ -31,7 +31,7 @@ def import_rules(
     fail_on: FailOnUntranslated = "not-translated",
     format: command.TableOrJson = "table",
 ) -> None:
-    """Translate rule files of other tools to a DQL suite, and report on every rule.
+    """Translate rule files of other tools to a suite, and list every rule.
 
     Each rule is translated, translated with a difference that the suite states in a comment, or
     not translated, with the reason. The exit code is 1 if a rule is not translated, 2 if a file

@@ -215,10 +215,11 @@ def accept(
     author: _Author = None,
     results_root: ResultsRootOption = None,
 ) -> None:
-    """Accept the data of a date that a gate has blocked, exactly as it was judged.
+    """Accept the data of a date that a gate has blocked.
 
-    Run the gate again (clear its task): it promotes these rows and updates the assets. If the data
-    has changed since, the answer is void. P0 and @required need accept_required=True on the gate.
+    It is accepted exactly as it was judged. Run the gate again (clear its task): it promotes these
+    rows and updates the assets. If the data has changed since, the answer is void. P0 and @required
+    need accept_required=True on the gate.
 
     :param gate: The name of the gate, or of an instance of it: GATE[3].
     :param on: The date of the data.

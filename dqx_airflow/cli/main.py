@@ -7,7 +7,7 @@ from typing import Annotated, NoReturn
 import typer
 
 import dqx_airflow
-from dqx_airflow.cli.documented import Command, Panels, group_of
+from dqx_airflow.cli.documented import HELP_OPTIONS, Command, Panels, group_of
 from dqx_airflow.cli.exit_codes import CommandGroup
 from dqx_airflow.engine.session.launch import collect_rarely, leave, open_closed_streams
 
@@ -191,10 +191,10 @@ STARTED_BY_PROGRAMS = frozenset({"lsp", "mcp"})
 app = typer.Typer(
     name="dql",
     cls=group_of(PANELS, CommandGroup, hidden=STARTED_BY_PROGRAMS),
-    help="Data quality gates: check and run suites, inspect results, run the demo.",
+    help="Check, run and tune the gates that stop bad data between two tasks.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
+    context_settings={"help_option_names": list(HELP_OPTIONS)},
 )
 
 
@@ -209,7 +209,11 @@ def dql(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+            "--version",
+            "-V",
+            callback=_print_version,
+            is_eager=True,
+            help="Print the version and exit.",
         ),
     ] = False,
 ) -> None:

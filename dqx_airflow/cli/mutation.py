@@ -48,13 +48,14 @@ def mutate(
     output: Output = Output.TABLE,
     output_file: arguments.OutputFileOption = None,
 ) -> None:
-    """Plant faults in the data of a fine day, one at a time, and list those that block nothing.
+    """Plant faults in the data of a day, and list those that block nothing.
 
-    The fine day is the last one on which the suite passed or warned, in the version that was judged
-    then. Everything is judged in memory, without Spark, of a large day a sample; what needs Spark
-    notices nothing, and is listed. With --connection, Spark judges all, and all rows of the day.
-    Each missed fault comes with an assertion that would notice it, if one was found that holds on
-    the fine day and on up to 30 days before it. Exit code 1 if fewer faults than --min block.
+    The faults are planted one at a time. The day is the last one on which the suite passed or
+    warned, in the version that was judged then. Everything is judged in memory, without Spark, of a
+    large day a sample; what needs Spark notices nothing, and is listed. With --connection, Spark
+    judges all, and all rows of the day. Each missed fault comes with an assertion that would notice
+    it, if one was found that holds on the fine day and on up to 30 days before it. Exit code 1 if
+    fewer faults than --min block.
 
     :param on: Another fine day: 2024-12-25, today or yesterday.
     :param least: The share of faults that must block, in percent.

@@ -247,8 +247,10 @@ def _run_gate(request: GateRequest, options: str) -> str:
 
 
 def package(output: Path | None = None, jvm_archive: Path | None = None) -> None:
-    """Write the bundle for a driver in the cluster: this package and its dependencies, as a zip for
-    --py-files, and beside it gate_job.py, the program for services.
+    """Write the bundle for a driver in the cluster.
+
+    It is this package with its dependencies, a zip for --py-files, and next to it gate_job.py, the
+    program for services.
 
     It contains the pure Python packages that a gate imports. The output explains how to provide the
     compiled ones. With --jvm-archive, write an archive with which a driver on this machine starts

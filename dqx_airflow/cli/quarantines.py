@@ -43,7 +43,7 @@ _Day = Annotated[datetime | None, typer.Option("--date", formats=["%Y-%m-%d"])]
 def list_(
     place: _Place, *, gate: str | None = None, on: _Day = None, output: TextFormatOption = "text"
 ) -> None:
-    """List what is in a quarantine: rows by gate, date of the data and reason, oldest first.
+    """List the rows in a quarantine by gate, date and reason, oldest first.
 
     :param place: The path of the table.
     :param gate: Only rows of this gate, or of an instance of it: GATE[3].
@@ -113,10 +113,11 @@ def release(
     author: str | None = None,
     shared: Options,
 ) -> None:
-    """Promote the rows of a date that now satisfy all rules, and remove them from the quarantine.
+    """Promote the rows of a date that now satisfy all rules.
 
-    Rows may have been repaired in the quarantine, or the rules may have changed. They are judged
-    together with the rows that the gate has promoted. Exit code 1: some rows stay in quarantine.
+    They leave the quarantine. Rows may have been repaired in the quarantine, or the rules may have
+    changed. They are judged together with the rows that the gate has promoted. Exit code 1: some
+    rows stay in quarantine.
 
     :param place: The path of the quarantine.
     :param suites: All suites of the gate, or its contract.
@@ -213,7 +214,9 @@ def discard(
     results_root: ResultsRootOption = None,
     output: TextFormatOption = "text",
 ) -> None:
-    """Delete rows from a quarantine for good; the results store keeps who did it, and why.
+    """Delete rows from a quarantine for good.
+
+    The results store keeps who did it, and why.
 
     :param place: The path of the table.
     :param reason: Why they are not needed.

@@ -95,7 +95,9 @@ def export(
     output: Path | None = None,
     url: str | None = None,
 ) -> None:
-    """Write one run as JSON in an open format: OORS 0.8.1, which is a draft and may change.
+    """Write one run as JSON in an open format.
+
+    The format is OORS 0.8.1, which is a draft and may change.
 
     :param run_id: The first characters of a run id; default: the latest.
     :param to: The format.
@@ -116,9 +118,10 @@ def export(
 def optimize(
     *, results_root: ResultsRootOption = None, output: command.TextFormatOption = "text"
 ) -> None:
-    """Merge the small files of the store, and partition a store of an older version by month.
+    """Merge the small files of the store.
 
-    Gates may run at the same time. If it is interrupted, run it again.
+    A store of an older version is partitioned by month. Gates may run at the same time. If it is
+    interrupted, run it again.
     """
     from dqx_airflow.results import upkeep
 

@@ -67,11 +67,12 @@ def shrink(
     config: arguments.ConfigOption = None,
     output: Path | None = None,
 ) -> None:
-    """Write a test for pytest with the fewest rows of a run that still fail an assertion.
+    """Write a test for pytest with the fewest rows that still fail.
 
-    The rows are those of the date of the run, in the version of a Delta table that it read. They
-    are judged in memory, without Spark, and columns that the assertion does not need are left out.
-    Values of masked columns are replaced by others of the same length, equal ones by equal ones.
+    The rows still fail an assertion of a run. They are those of the date of the run, in the version
+    of a Delta table that it read. They are judged in memory, without Spark, and columns that the
+    assertion does not need are left out. Values of masked columns are replaced by others of the
+    same length, equal ones by equal ones.
 
     :param run_id: The first characters of a run id, or `latest`.
     :param assertion: The assertion; default: the worst one that failed.

@@ -40,13 +40,14 @@ def suggest(
     output: Annotated[Path | None, typer.Option("--output", "-o")] = None,
     connection: ConnectionOption = None,
 ) -> None:
-    """Draft a suite from the data: keys, NULL shares, ranges, sets, formats, volume, freshness.
+    """Draft a suite from the data, with the evidence of each assertion.
 
-    Reads all rows of the last days by date_column, or all rows without a date column, one column
-    at a time. The data passes its own draft. Each assertion is @experimental and shows its
-    evidence; limits are tunable. Values of columns that are masked, in dqx.toml too, or look
-    personal are omitted. Files are read without Spark, catalog tables over --connection. Exit code
-    2 if the command line is wrong or the file exists, 4 if a dataset cannot be read.
+    Drafts keys, shares of NULL, ranges, sets, formats, volume and freshness. Reads all rows of the
+    last days by date_column, or all rows without a date column, one column at a time. The data
+    passes its own draft. Each assertion is @experimental and shows its evidence; limits are
+    tunable. Values of columns that are masked, in dqx.toml too, or look personal are omitted. Files
+    are read without Spark, catalog tables over --connection. Exit code 2 if the command line is
+    wrong or the file exists, 4 if a dataset cannot be read.
 
     :param dataset: A dataset: a path or table:NAME, with format, date_column, time_zone.
     :param days: The number of days to look at, up to the newest one.

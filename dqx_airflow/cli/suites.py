@@ -139,9 +139,10 @@ def fmt(
     check: bool = False,
     diff: bool = False,
 ) -> None:
-    """Format suites and libraries in place. Comments and the order of statements are kept.
+    """Format suites and libraries in place.
 
-    A file with syntax errors is left unchanged, and the others are formatted: exit code 2.
+    Comments and the order of statements are kept. A file with syntax errors is left unchanged, and
+    the others are formatted: exit code 2.
 
     :param paths: Suite files, or folders with .dql files; - for standard input.
     :param check: Write nothing; exit 1 if a file would change.

@@ -104,7 +104,7 @@ PANELS: Panels = {
 
 app = typer.Typer(
     cls=group_of(PANELS),
-    help="Data contracts: check them, compare their versions, publish them, enforce them.",
+    help="Draft, check, enforce, compare and publish data contracts.",
     no_args_is_help=True,
 )
 

@@ -26,9 +26,9 @@ def clauses(
     fail_on: Literal["unsupported"] | None = None,
     format: ClausesFormat = "table",
 ) -> None:
-    """Show for every clause whether it is checked, documented, accepted or unsupported.
+    """List the clauses of contracts, and which of them are checked.
 
-    Exit code 2 if a contract has errors.
+    A clause is checked, documented, accepted or unsupported. Exit code 2 if a contract has errors.
 
     :param files: Contracts: files, or REVISION:FILE in git.
     :param fail_on: Exit with 1 if an unsupported clause is left.

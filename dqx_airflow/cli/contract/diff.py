@@ -47,8 +47,9 @@ def diff(
     results_root: ResultsRootOption = None,
     registry: Annotated[str | None, typer.Option(metavar="LOCATION")] = None,
 ) -> None:
-    """Compare two versions of a contract: every change, who is affected, and the required version
-    bump.
+    """Compare two versions of a contract, and require the right bump.
+
+    Lists every change, who is affected, and the version that it requires.
 
     With --git, folders are searched, and new, deleted and moved contracts are found.
 

@@ -129,10 +129,11 @@ def to_suite(
     check: Annotated[Path | None, typer.Option(metavar="SUITE.dql")] = None,
     output: Annotated[Path | None, typer.Option("--output", "-o")] = None,
 ) -> None:
-    """Compile a contract to a DQL suite: the same contract always gives the same suite.
+    """Print the suite that a contract is compiled to.
 
-    With --check, compare with a suite that is kept beside its contract: exit code 1 and the
-    difference if they have drifted apart. Exit code 2 if the contract has errors.
+    The same contract always gives the same suite. With --check, compare with a suite that is kept
+    beside its contract: exit code 1 and the difference if they have drifted apart. Exit code 2 if
+    the contract has errors.
 
     :param file: A contract: a file, or REVISION:FILE in git.
     :param check: Compare with this suite instead of printing; exit 1 if they differ.

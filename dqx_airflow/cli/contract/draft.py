@@ -27,8 +27,9 @@ def draft_contract(
     output: Annotated[Path | None, typer.Option("--output", "-o")] = None,
     connection: ConnectionOption = None,
 ) -> None:
-    """Draft a contract from the data of a table: types, keys, NULL, ranges, small value sets,
-    patterns.
+    """Draft a contract from the data of a table.
+
+    Drafts types, keys, NULL, ranges, small sets of values and patterns.
 
     All rows are read, and all of them satisfy the draft. It is marked as a draft, because the
     current data is not a promise. For columns that dqx.toml masks, or that look like personal

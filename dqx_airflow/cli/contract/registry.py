@@ -33,8 +33,9 @@ if TYPE_CHECKING:
 def codeowners(
     files: Annotated[list[str], typer.Argument(metavar="FILE...")], *, org: str | None = None
 ) -> None:
-    """Print the CODEOWNERS lines that request a review by the owner and every consumer of each
-    contract.
+    """Print the CODEOWNERS lines for owners and consumers of contracts.
+
+    With them, a change needs a review by the owner and every consumer of the contract.
 
     :param files: Contracts, with paths relative to the repository.
     :param org: The organisation of the teams: @ORG/team.
@@ -44,7 +45,7 @@ def codeowners(
 
 
 def rfc(file: Annotated[str, typer.Argument(metavar="FILE")]) -> None:
-    """Print the draft of an RFC about a contract, for its consumers to comment on.
+    """Print the draft of an RFC about a contract, for its consumers.
 
     :param file: A contract.
     """
@@ -108,12 +109,13 @@ def consumers(
     on: DayOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List who relies on a contract, and on which version: pinned, else read, else the newest.
+    """List who relies on a contract, and on which version.
 
-    Lists the consumers in the contract; with --code the gates, `assert_contract` calls and blocks
-    that name it; with a results store the gates that have enforced it. The versions are those of
-    the registry, or of a DataLex manifest for an id such as commerce.Customer.active. With
-    --outdated, exit code 1 if there are any: do not drop a version that is still used.
+    The version is the pinned one, else the one that was read, else the newest. Lists the consumers
+    in the contract; with --code the gates, `assert_contract` calls and blocks that name it; with a
+    results store the gates that have enforced it. The versions are those of the registry, or of a
+    DataLex manifest for an id such as commerce.Customer.active. With --outdated, exit code 1 if
+    there are any: do not drop a version that is still used.
 
     :param outdated: Only consumers of a version that is outdated or about to end.
     :param code: DAGs, jobs and DataLex blocks: files, or folders with them. Pins are read from the

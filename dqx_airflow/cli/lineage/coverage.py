@@ -42,7 +42,7 @@ def coverage(
     ] = 0,
     output: command.TableOrJson = "table",
 ) -> None:
-    """Show which tables and columns of a data flow no gate and no assertion sees.
+    """List the tables and columns of a data flow that nothing checks.
 
     For each table: how many jobs read it, or what is derived from it, without a gate in between;
     the gates and suites that check it; and the columns that no assertion reads. Tables without a

@@ -27,9 +27,10 @@ def flush(
     ] = 60.0,
     output: command.TextFormatOption = "text",
 ) -> None:
-    """Send the lineage events that gates could not send, with OpenLineage's own configuration.
+    """Send the lineage events that gates could not send.
 
-    Exit code 0 no events are left, 2 an error on the command line, 4 some events are left.
+    They are sent with OpenLineage's own configuration. Exit code 0 no events are left, 2 an error
+    on the command line, 4 some events are left.
 
     :param spool: The spool folder.
     :param results_root: The root of the results store that contains the spool, if --spool is not

@@ -19,10 +19,10 @@ def adopt(
     gate: str,
     owner: Annotated[str | None, typer.Option("--from")] = None,
 ) -> None:
-    """Let a gate replace what it, or another gate, has promoted into a table until now.
+    """Let a gate replace the rows that a gate has promoted into a table.
 
-    For example after a change of `time_zone`, `date_column`, `date_format` or `promote_slice`, or
-    of the name of a gate.
+    The rows are its own, or the rows of another gate: for example after a change of `time_zone`,
+    `date_column`, `date_format` or `promote_slice`, or of the name of a gate.
 
     :param target: The path of a Delta table, or its name.
     :param gate: The gate that may replace the rows.
@@ -68,10 +68,10 @@ def verify(
     public_key: str | None = None,
     output: command.TextFormatOption = "text",
 ) -> None:
-    """Say whether a version of a table is what gates passed, by the receipts of their promotions.
+    """Verify that a version of a table is what gates passed.
 
-    Reads the log of the table and the results store, without Spark. Exit code 0 it is, 1 something
-    differs, 2 an error on the command line.
+    Reads the receipts of promotions, the log of the table and the results store, without Spark.
+    Exit code 0 it is, 1 something differs, 2 an error on the command line.
 
     :param table: The path of a Delta table; default: its newest version.
     :param public_key: A PEM file with the Ed25519 key that must have signed all receipts.

@@ -33,10 +33,11 @@ def publish(
     snapshot: Annotated[int | None, typer.Option(min=0, max=LARGEST_ID)] = None,
     results_root: ResultsRootOption = None,
 ) -> None:
-    """Publish a branch of an Iceberg table: the branch from which it began gets its snapshots.
+    """Publish a branch of an Iceberg table that a gate has judged.
 
-    No data is copied, and Spark is not started. Exit code 1 if it is refused: the other branch has
-    moved since this one began, or this one is not what --run and --snapshot say.
+    The branch from which it began gets its snapshots. No data is copied, and Spark is not started.
+    Exit code 1 if it is refused: the other branch has moved since this one began, or this one is
+    not what --run and --snapshot say.
 
     :param table: The name of the table in the catalog, such as sales.orders.
     :param branch: The branch that was written and judged.

@@ -65,10 +65,11 @@ def backtest(
     output: Annotated[BacktestFormat, typer.Option("--format")] = "table",
     output_file: arguments.OutputFileOption = None,
 ) -> None:
-    """Show what would have passed and failed on past days, from stored metric values.
+    """Show what other limits would have passed and failed on past days.
 
-    By default, the days of the last 90 that have results, and those between them. Days without
-    stored values are unknown; --fill measures them, by default all of the last 90.
+    Reads stored metric values. By default, the days of the last 90 that have results, and those
+    between them. Days without stored values are unknown; --fill measures them, by default all of
+    the last 90.
 
     :param values: A tunable with the value to try: NAME=VALUE. Repeatable.
     :param proposal: The changed suite, or a proposal as JSON.

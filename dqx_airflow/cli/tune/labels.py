@@ -42,7 +42,7 @@ def alerts(
     results_root: ResultsRootOption = None,
     output: Annotated[SheetFormat, typer.Option("--format")] = "table",
 ) -> None:
-    """List the failed assertions of the last days, oldest first, with their labels.
+    """List the failures of the last days and their labels, oldest first.
 
     :param unlabeled: Only failures without a label.
     :param days: The number of days, up to the last one.
@@ -228,10 +228,10 @@ def label(
     map_index: arguments.MapIndexOption = None,
     results_root: ResultsRootOption = None,
 ) -> None:
-    """Label a failure as a false alarm, or a pass as a missed issue. The last label counts.
+    """Label a failure as a false alarm, or a pass as a missed issue.
 
-    Without a label, it lists the five failures whose labels would help `dql tune propose` most, by
-    what it is expected to cost not to know what they were.
+    The last label counts. Without a label, it lists the five failures whose labels would help `dql
+    tune propose` most, by what it is expected to cost not to know what they were.
 
     :param on: The date of the data.
     :param assertion: The name of the assertion.

@@ -47,10 +47,11 @@ def propose(
     results_root: ResultsRootOption = None,
     output: command.TableFormatOption = "table",
 ) -> None:
-    """Propose thresholds that would have cost less on labelled days, with the evidence.
+    """Propose limits that would have raised fewer false alarms.
 
-    By default, from the last 180 days. The suite is not changed: --queue queues the proposals for
-    `dql tune review`, and only writes the values of assertions that are marked @auto_approve.
+    The evidence is past days with labels, by default of the last 180 days. The suite is not
+    changed: --queue queues the proposals for `dql tune review`, and only writes the values of
+    assertions that are marked @auto_approve.
 
     :param profile_days: Include or exclude days on which a profile is active.
     :param max_move: The largest change of a value, as a share of its range.

@@ -75,7 +75,7 @@ def reject(
 
 
 def apply(suite: arguments.SuiteArgument, *, results_root: ResultsRootOption = None) -> None:
-    """Write the changes into the suite that were approved elsewhere, as in Airflow."""
+    """Write approved changes into the suite, such as approvals in Airflow."""
     applied = _queue_of(suite, results_root).apply_approved()
     for proposal in applied:
         typer.echo(f"applied: {_described(proposal)}")

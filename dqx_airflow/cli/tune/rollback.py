@@ -16,7 +16,7 @@ def rollback(
     reason: str | None = None,
     dry_run: bool = False,
 ) -> None:
-    """Restore earlier values of the tunables, and undo later forms and profiles.
+    """Restore earlier limits, and undo later forms and profiles.
 
     The history records the rollback as new entries and keeps the earlier ones. What cannot be
     undone, since the suite was edited there, is named, with what to write by hand.

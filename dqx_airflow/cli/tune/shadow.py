@@ -36,7 +36,7 @@ def shadow(
     results_root: ResultsRootOption = None,
     output: TableFormatOption = "table",
 ) -> None:
-    """Compare the alarms of a suite with those of the shadow that ran beside it.
+    """Compare the failures of a suite with the failures of its shadow.
 
     By default, the last 30 days.
 
