@@ -204,7 +204,7 @@ def own_verdicts(found: Sequence[Fixture], folder: Path) -> dict[str, dict[str, 
     answer = folder / "own.json"
     program = str(Path(sys.executable).with_name("dql"))
     command = [program, "contract", "test", *(str(item.contract) for item in found)]
-    subprocess.run([*command, "--output", "json", "--output-file", str(answer)], check=False)
+    subprocess.run([*command, "--format", "json", "--output", str(answer)], check=False)
     reports = [json.loads(line) for line in answer.read_text("utf-8").splitlines()]
     return {
         item.name: {"result": report["outcome"], "reason": worst(report["verdicts"])}

@@ -13,8 +13,8 @@ import pytest
 from dqx_airflow.cli.calls import Options, read_call
 from dqx_airflow.datasets.dqx_toml import (
     Defaults,
-    Output,
     Positions,
+    RunFormat,
     Settings,
     Unsupported,
     date_of,
@@ -41,7 +41,7 @@ spark.sql.ansi.enabled = true
 
 [defaults]
 date = 2024-12-25
-output = "junit"
+format = "junit"
 results_root = "lake/dqx"
 fail_on = "P2"
 allow_empty = true
@@ -84,7 +84,7 @@ def test_every_setting_of_a_file_is_read(tmp_path: Path) -> None:
     assert str(found.connection) == "databricks://workspace.cloud.databricks.com:443"
     assert found.conf == {"spark.sql.ansi.enabled": "true", "spark.executor.cores": "4"}
     assert found.defaults == Defaults(
-        "2024-12-25", Output.JUNIT, "lake/dqx", fail_on=Severity.P2, allow_empty=True
+        "2024-12-25", RunFormat.JUNIT, "lake/dqx", fail_on=Severity.P2, allow_empty=True
     )
     assert found.results_root == str(tmp_path / "lake/dqx")
     assert found.refs == {
@@ -157,7 +157,7 @@ def test_the_example_of_the_module_is_sound(tmp_path: Path) -> None:
 def test_without_a_file_spark_runs_here_and_the_date_is_today() -> None:
     assert str(Settings().connection) == "local[*]"
     assert Settings().defaults == Defaults(
-        None, Output.TABLE, None, fail_on=Severity.P1, allow_empty=False
+        None, RunFormat.TEXT, None, fail_on=Severity.P1, allow_empty=False
     )
 
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from dqx_airflow.cli.command import finite
+from dqx_airflow.cli.command import FORMAT, ForceOption, OutputOption, finite
 from dqx_airflow.cli.documented import parameters_of, with_parameters
 from dqx_airflow.cli.stores import ResultsRootOption
-from dqx_airflow.datasets.dqx_toml import Output, Unsupported
+from dqx_airflow.datasets.dqx_toml import RunFormat, Unsupported
 from dqx_airflow.errors import DqxError, RequestError
 from dqx_airflow.limits import LARGEST_MAP_INDEX, MOST_CLOCK_SKEW_HOURS
 from dqx_airflow.values import Selection, Severity
@@ -55,10 +55,6 @@ ConfigOption: TypeAlias = Annotated[
 ]
 FileFormat: TypeAlias = Literal["delta", "parquet", "csv", "json"]
 """The formats of files that commands read without a dataset."""
-OutputFileOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option("--output-file", help="Write the output to this file instead of stdout."),
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +65,7 @@ class SharedOptions:
     :param engine: sail: a Sail server in this process, without Java, instead of --connection.
     :param date: The date of the data: 2024-12-25, today or yesterday. FROM..TO runs all dates of a
         range in one scan.
-    :param output: Output format: table, json, summary or junit.
+    :param format: Output format: text, json (one report a line), summary or junit.
     :param results_root: Write report and states into the results store at this root, as a gate
         does; default: results_root in dqx.toml, then Airflow's setting.
     :param recompute: Ignore stored states and compute everything.
@@ -89,8 +85,9 @@ class SharedOptions:
     date: str | None = None
     datasets: DatasetOption = None
     config: ConfigOption = None
-    output: Output | None = None
-    output_file: OutputFileOption = None
+    format: Annotated[RunFormat | None, FORMAT] = None
+    output: OutputOption = None
+    force: ForceOption = False
     results_root: ResultsRootOption = None
     recompute: bool = False
     skip_date: list[str] | None = None

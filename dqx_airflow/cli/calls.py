@@ -95,7 +95,7 @@ class RunCall:
 
     requests: tuple[GateRequest, ...]
     settings: Settings
-    output: dqx_toml.Output
+    format: dqx_toml.RunFormat
     diagnostics: tuple[Diagnostic, ...]
     sources: Mapping[str, str]
     files: frozenset[Path]
@@ -201,7 +201,7 @@ class _CallReader:
         return RunCall(
             requests=tuple(requests),
             settings=settings,
-            output=options.output or settings.defaults.output,
+            format=options.format or settings.defaults.format,
             diagnostics=tuple(self.problems.diagnostics),
             sources=self.problems.sources,
             files=frozenset(self.files),
@@ -212,8 +212,11 @@ class _CallReader:
         suites, missing = command.suite_files(self.options.paths)
         self.files.update(suites, missing, (suite.parent / FILE_NAME for suite in suites))
         for path in missing:
-            hint = command.what_to_give(path)
-            self.problems.wrong("PATH", str(path), "no .dql file found at this path", hint)
+            is_contract = path.suffix in command.CONTRACT_ENDINGS
+            endings = command.CONTRACT_ENDINGS if is_contract else command.SUITE_ENDINGS
+            kind = "contract" if is_contract else ".dql file"
+            hint = command.what_to_give(path, endings)
+            self.problems.wrong("PATH", str(path), f"no {kind} found at this path", hint)
         return list(suites)
 
     def _template(self, on: date, date_from: str) -> GateRequest:

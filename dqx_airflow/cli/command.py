@@ -22,15 +22,50 @@ if TYPE_CHECKING:
     from dqx_airflow.datasets.spark_address import Connection
 
 TextOrJson: TypeAlias = Literal["text", "json"]
-TableOrJson: TypeAlias = Literal["table", "json"]
-SheetFormat: TypeAlias = Literal["table", "json", "csv"]
+SheetFormat: TypeAlias = Literal["text", "json", "csv"]
 
+FORMAT: Any = typer.Option("--format", "-f")
+"""The option for the form of the output, whatever the forms of a command are."""
 TextFormatOption: TypeAlias = Annotated[
-    TextOrJson, typer.Option("--format", help="Output format: text or json.")
+    TextOrJson, typer.Option("--format", "-f", help="Output format: text or json.")
 ]
-TableFormatOption: TypeAlias = Annotated[
-    TableOrJson, typer.Option("--format", help="Output format: table or json.")
+OutputOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--output",
+        "-o",
+        metavar="FILE",
+        help="Write the output to this new file; default: to standard output, as -.",
+    ),
 ]
+ForceOption: TypeAlias = Annotated[
+    bool, typer.Option("--force", help="Replace the file of --output if it exists.")
+]
+
+
+_FORMS = frozenset(
+    ("text", "table", "json", "csv", "summary", "junit", "markdown", "github", "sarif", "html")
+)
+"""Words that are forms of the output, and hardly ever names of files."""
+
+
+def writable(output: Path | None, *, force: bool) -> Path | None:
+    """The file of --output; None for standard output.
+
+    :raises RequestError: the file exists, and may not be replaced; or there is no file.
+    """
+    if force and output is None:
+        raise RequestError("--force without --output", "add --output FILE")
+    if output is None or str(output) == "-":
+        return None
+    if str(output) in _FORMS:
+        raise RequestError(
+            f"--output {output}: this is the file for the output",
+            f"write --format {output}, or --output ./{output} for a file of this name",
+        )
+    if output.is_file() and not force:
+        raise RequestError(f"{output} already exists", "choose another file, or add --force")
+    return output
 
 
 def print_or_write(text: str, output: Path | None) -> None:
@@ -74,12 +109,6 @@ def print_list(
         print_table(head, rows)
     else:
         typer.echo(nothing)
-
-
-def require_new(path: Path) -> None:
-    """:raises RequestError: it exists."""
-    if path.exists():
-        raise RequestError(f"{path} already exists", "choose another file")
 
 
 def from_here(path: Path) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import partial
@@ -18,7 +18,16 @@ from rich.filesize import decimal
 
 from dqx_airflow.cli import arguments
 from dqx_airflow.cli.calls import read_call
-from dqx_airflow.cli.command import from_here, print_or_write, suite_files, what_to_give
+from dqx_airflow.cli.command import (
+    FORMAT,
+    ForceOption,
+    OutputOption,
+    from_here,
+    print_or_write,
+    suite_files,
+    what_to_give,
+    writable,
+)
 from dqx_airflow.cli.contract.versions import git
 from dqx_airflow.cli.reports import markdown_cell, printable
 from dqx_airflow.cli.stores import ResultsRootOption, existing_results
@@ -122,8 +131,9 @@ def diff(
     cost: bool = False,
     dataset: arguments.DatasetOption = None,
     config: arguments.ConfigOption = None,
-    output: Annotated[DiffFormat, typer.Option("--output", "--format")] = "text",
-    output_file: arguments.OutputFileOption = None,
+    format: Annotated[DiffFormat, FORMAT] = "text",
+    output: OutputOption = None,
+    force: ForceOption = False,
 ) -> None:
     """List the assertions that differ from a git revision.
 
@@ -132,27 +142,44 @@ def diff(
     Days are judged from the values in the results store, without Spark: by default those of the
     last 90. Values of any gate that reads the same dataset in the same way count, so that suites
     may be renamed and split. For contracts there is `dql contract diff`. Exit code 2 if a suite has
-    errors, else 0.
+    errors, or if a path has no .dql file now and had none at the revision; else 0.
 
     :param paths: Suite files, or folders with .dql files; default: the working directory.
     :param revision: The revision to compare with, such as origin/main.
     :param backtest: Judge past days with both versions.
     :param cost: Estimate how much more a gate reads: for the day of --to, by default yesterday.
-    :param output: Output format: text, json, markdown, github or sarif.
+    :param format: Output format: text, json, markdown, github or sarif.
     """
+    file = writable(output, force=force)
     files, missing = suite_files(paths or [Path()])
-    for path in missing if paths else ():
-        typer.echo(f"warning: no .dql file found at {path}: {what_to_give(path)}", err=True)
     wanted = PastWanted(results_root, since, until, gate) if backtest else None
     with TemporaryDirectory() as folder:
-        before = _suites_at(revision, Path(folder))
+        names, before = _suites_at(revision, Path(folder))
+    if paths:
+        _require_known([path for path in missing if not _some_below(path, names)], revision)
     pairs = list(_pairs(files, paths or [Path()], before))
     diffs = [suite_diff(*pair, wanted) for pair in pairs]
     if cost:
         on = until.date() if until else date.today() - timedelta(days=1)
         options = arguments.Options((), datasets=dataset, config=config)
         diffs = [_with_cost(*of_suite, options, on) for of_suite in zip(diffs, pairs, strict=True)]
-    print_or_write(written([one for one in diffs if one.changes], output, revision), output_file)
+    print_or_write(written([one for one in diffs if one.changes], format, revision), file)
+
+
+def _some_below(path: Path, names: Iterable[Path]) -> bool:
+    """Whether a path was one of these files, or has one of them below."""
+    place = os.path.realpath(path)
+    return any(name.is_relative_to(place) for name in names)
+
+
+def _require_known(unknown: Sequence[Path], revision: str) -> None:
+    """:raises RequestError: there are paths without a suite, now and at the revision."""
+    if unknown:
+        shown = ", ".join(map(str, unknown))
+        raise RequestError(
+            f"no .dql file found at {shown}, neither now nor at {revision}",
+            what_to_give(unknown[0]),
+        )
 
 
 def suite_diff(
@@ -206,9 +233,9 @@ def _with_cost(diff: SuiteDiff, pair: Pair, options: arguments.Options, on: date
     return replace(diff, notes=(*diff.notes, note, *lines))
 
 
-def _suites_at(revision: str, folder: Path) -> dict[Path, nodes.Suite]:
-    """The suites at a revision by their present paths, read from a copy of their files in a folder;
-    without suites that have errors, for which a warning is printed.
+def _suites_at(revision: str, folder: Path) -> tuple[list[Path], dict[Path, nodes.Suite]]:
+    """The .dql files at a revision, and its suites by their present paths, read from a copy of
+    their files in a folder; without suites that have errors, for which a warning is printed.
 
     :raises RequestError: git cannot read it.
     """
@@ -234,7 +261,7 @@ def _suites_at(revision: str, folder: Path) -> dict[Path, nodes.Suite]:
             typer.echo(f"warning: {name} has errors at {revision}: it counts as new", err=True)
         elif suite is not None:
             suites[Path(top, name)] = suite
-    return suites
+    return [Path(top, name) for name in kept if name.endswith(".dql")], suites
 
 
 def _suite_in(path: Path, root: Path, found: Findings) -> nodes.Suite | None:
@@ -270,10 +297,10 @@ def _pairs(
             yield place, old, None
 
 
-def written(diffs: Sequence[SuiteDiff], output: DiffFormat, revision: str) -> str:
+def written(diffs: Sequence[SuiteDiff], format: DiffFormat, revision: str) -> str:
     """The changes in a format, with a line end; empty if there is nothing to display."""
     notes = [note for one in diffs for note in _annotations(one)]
-    match output:
+    match format:
         case "json":
             plain = {"revision": revision, "suites": [asdict(one) for one in diffs]}
             text = machine_formats.json_text(plain)
@@ -288,7 +315,7 @@ def written(diffs: Sequence[SuiteDiff], output: DiffFormat, revision: str) -> st
                 or f"no assertion differs from {revision}"
             )
         case "github" | "sarif":
-            text = machine_formats.FOR_MACHINES[output](notes)
+            text = machine_formats.FOR_MACHINES[format](notes)
     return f"{text}\n" if text else ""
 
 

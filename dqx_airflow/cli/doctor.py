@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
-from dqx_airflow.cli.command import TextOrJson, of_spark
+from dqx_airflow.cli.command import TextFormatOption, TextOrJson, of_spark
 from dqx_airflow.cli.stores import known_root
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def doctor(
     prove: Annotated[bool, typer.Option("--prove")] = False,
     folder: Annotated[Path | None, typer.Option(exists=True, file_okay=False)] = None,
     submit: Annotated[Path | None, typer.Option(exists=True, dir_okay=False)] = None,
-    format: Annotated[TextOrJson, typer.Option("--format", "--output")] = "text",
+    format: TextFormatOption = "text",
 ) -> None:
     """Check Python, Spark, Java, Airflow, the results store and lineage.
 
@@ -51,7 +51,6 @@ def doctor(
     :param folder: With --prove: a folder that this machine and Spark both see, for the cases of
         files.
     :param submit: Check only what those gates of this DAG file need that run on a service.
-    :param format: Output format: text or json.
     """
     import logging
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -68,15 +69,52 @@ class CommandGroup(TyperGroup):
             raise typer.Exit(EXIT_NO_READER) from None
         except Exception as raised:
             error = moved_option(raised) or raised
-            # Some exceptions of the command line library end with 1, which has another meaning
-            # here.
-            if hasattr(error, "exit_code") and hasattr(error, "show"):
-                if error.exit_code != 1:
-                    raise
-                error.show()
-                raise typer.Exit(EXIT_WRONG) from None
+            _refuse_call(error)
             _print_error(error)
             raise typer.Exit(_exit_code(error)) from None
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parses the options before the command; a mistake there is drawn as one of a command."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:
+            _refuse_call(error)
+            raise
+
+
+def _refuse_call(error: Exception) -> None:
+    """Draws an error of the command line library as all errors are, and ends the command."""
+    if not hasattr(error, "exit_code") or not hasattr(error, "format_message"):
+        return
+    if type(error).__name__ == "NoArgsIsHelpError":
+        raise error
+    problem = error.format_message().strip().rstrip(".").replace("\n", " ")
+    problem = problem[:1].lower() + problem[1:]
+    _print_error(RequestError(problem, _hint_of(error)))
+    # Some of these exceptions end with 1, which has another meaning here.
+    raise typer.Exit(EXIT_WRONG) from None
+
+
+def _hint_of(error: Any) -> str:
+    """What to type instead of a wrong call."""
+    path = getattr(error.ctx, "command_path", "dql") if hasattr(error, "ctx") else "dql"
+    option = getattr(error, "option_name", "")
+    for old, new, command in _renamed():
+        if option == old and command in ("*", path.split()[-1]):
+            return f"it is now {new}"
+    possible = [*(getattr(error, "possibilities", None) or ())]
+    if possible:
+        return f"did you mean {' or '.join(sorted(possible))}?"
+    if "'table' is not one of" in error.format_message():
+        return "the table is now the format text"
+    return f"`{path} --help` shows how to call it"
+
+
+def _renamed() -> list[tuple[str, str, str]]:
+    """The former names of options, their names now, and the last word of their command."""
+    text = Path(__file__).with_name("renamed.txt").read_text(encoding="utf-8")
+    parts = (line.split() for line in text.splitlines() if not line.startswith("#"))
+    return [(old, " ".join(new), command) for old, *new, command in parts]
 
 
 def _exit_code(error: Exception) -> int:

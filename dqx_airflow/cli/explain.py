@@ -26,6 +26,7 @@ from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef, SourceFile, Span
+from dqx_airflow.values.request import is_range
 
 if TYPE_CHECKING:
     from dqx_airflow.dql.check import Checked
@@ -34,7 +35,9 @@ if TYPE_CHECKING:
     from dqx_airflow.plan.passes import KnownDataset
 
 _ASSUMED = "the datasets of checks are assumed to have dates, all others to have none"
-_WITHOUT_EFFECT = ("connection", "output", "output_file", "results_root", "recompute", "watch")
+_WITHOUT_EFFECT = (
+    *("connection", "format", "output", "force", "results_root", "recompute", "watch"),
+)
 """The options of a run on which its plan does not depend."""
 _CODE = re.compile(r"[EW]\d{3}", re.IGNORECASE)
 
@@ -54,7 +57,8 @@ def explain(
     """Explain how a suite is processed, or the code of an error or warning.
 
     The plan is that of `dql run` with the same options and the same dqx.toml, also for a contract.
-    Datasets that are not given are assumed: those of checks have dates, all others have none.
+    Datasets that are not given are assumed: those of checks have dates, all others have none. As
+    JSON, the plan of a date is an object; those of a range of dates are an array.
 
     For a code, shows the purpose of the rule, with a wrong and a right example.
 
@@ -155,20 +159,25 @@ def _plan(options: Options, format: TextOrJson, *, shows_cost: bool) -> str:
         unknown |= dict.fromkeys(name for name in plan.reads if name not in given)
         plans.append(plan)
     refs = {ref.name: ref for request in call.requests for ref in request.datasets}
-    if shows_cost:
-        return "\n\n".join(_costs(plan, refs.values(), format) for plan in plans)
+    if shows_cost and format == "text":
+        return "\n\n".join(_costs(plan, refs.values()) for plan in plans)
     known = _known(refs.values())
     if format == "json":
-        described = describe_datasets(plans, known)
-        return "\n".join(_plan_json(plan, described) for plan in plans)
+        if shows_cost:
+            objects = [_cost_object(plan, refs.values()) for plan in plans]
+        else:
+            described = describe_datasets(plans, known)
+            objects = [_plan_object(plan, described) for plan in plans]
+        is_of_range = options.date is not None and is_range(options.date)
+        return json_text(objects if is_of_range else objects[0], default=str)
     assumption = f"without {listed(tuple(unknown))}: {_ASSUMED}\n\n" if unknown else ""
     return assumption + describe_plans(plans, known)
 
 
-def _plan_json(plan: Plan, datasets: Iterable[DescribedDataset]) -> str:
-    """The plan of a date as JSON, with the passes of the run, which are for all dates together."""
+def _plan_object(plan: Plan, datasets: Iterable[DescribedDataset]) -> dict[str, object]:
+    """The plan of a date, with the passes of the run, which are for all dates together."""
     planned = asdict(plan, dict_factory=_span_last)
-    return json_text({**planned, "datasets": list(map(asdict, datasets))}, default=str)
+    return {**planned, "datasets": list(map(asdict, datasets))}
 
 
 def _known(refs: Iterable[DatasetRef]) -> dict[str, KnownDataset]:
@@ -187,15 +196,26 @@ def _known(refs: Iterable[DatasetRef]) -> dict[str, KnownDataset]:
     return known
 
 
-def _costs(plan: Plan, refs: Collection[DatasetRef], format: TextOrJson) -> str:
+def _cost_object(plan: Plan, refs: Collection[DatasetRef]) -> dict[str, object]:
+    """What the assertions of a plan would read, in bytes."""
+    from dqx_airflow.engine.cost import costs_of
+
+    total, costs = costs_of(plan, refs)
+    return {
+        "suite": plan.suite,
+        "date": plan.date.isoformat(),
+        "bytes": total,
+        "costs": list(map(asdict, costs)),
+    }
+
+
+def _costs(plan: Plan, refs: Collection[DatasetRef]) -> str:
     """An estimate of what the assertions of a plan read."""
     from rich.filesize import decimal
 
     from dqx_airflow.engine.cost import HOW, costs_of
 
     total, costs = costs_of(plan, refs)
-    if format == "json":
-        return json_text(list(map(asdict, costs)))
     sized = listed([ref.name for ref in refs if ref.path]) or "no dataset of known size"
     fields = {"plan": plan, "total": total, "costs": costs, "sized": sized, "how": HOW}
     return filled(__package__, "costs.txt", decimal=decimal, **fields).rstrip("\n")

@@ -23,13 +23,14 @@ FailOnUntranslated: TypeAlias = Literal["not-translated", "different", "never"]
 def import_rules(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...")],
     *,
-    tool: Annotated[str | None, typer.Option("--from", metavar="TOOL")] = None,
+    tool: Annotated[str | None, typer.Option(metavar="TOOL")] = None,
     dataset: str | None = None,
     sql_dialect: str | None = None,
     name: str | None = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o")] = None,
+    output: command.OutputOption = None,
+    force: command.ForceOption = False,
     fail_on: FailOnUntranslated = "not-translated",
-    format: command.TableOrJson = "table",
+    format: Annotated[command.TextOrJson, command.FORMAT] = "text",
 ) -> None:
     """Translate rule files of other tools to a suite, and list every rule.
 
@@ -44,10 +45,9 @@ def import_rules(
     :param sql_dialect: The database of the SQL of Great Expectations, Soda, dbt and Airflow, or
         spark; default: SQL is translated if it means the same in all databases.
     :param name: The name of the suite; default: that of the first file.
-    :param output: Write the suite to a file; default: print it.
     :param fail_on: Exit with 1 if a rule is not translated; with different, also if one is
         translated with a difference; with never, do not.
-    :param format: Format of the report on standard error: table or json.
+    :param format: Format of the report on standard error: text or json.
     """
     from dqx_airflow.contracts.dialects.servers import SQL_DIALECTS
     from dqx_airflow.importing.imported_suite import ImportOutcome, outcome_counts, suite_of
@@ -55,17 +55,18 @@ def import_rules(
 
     if tool is not None and tool not in TOOLS:
         message = f"unknown tool '{tool}'; available: {', '.join(TOOLS)}"
-        raise typer.BadParameter(message, param_hint="--from")
+        raise typer.BadParameter(message, param_hint="--tool")
     if sql_dialect and sql_dialect.strip().lower() not in SQL_DIALECTS:
         message = f"unknown SQL dialect '{sql_dialect}'; available: {', '.join(SQL_DIALECTS)}"
         raise typer.BadParameter(message, param_hint="--sql-dialect")
+    file = command.writable(output, force=force)
     rules: list[ForeignRule] = []
     origins: list[str] = []
     for path, tool_name, of_file in _read_files(files, tool, dataset, sql_dialect):
         rules += of_file
         origins.append(f"{path.name} ({TOOLS[tool_name].title})")
     suite = suite_of(name or files[0].stem, f"Imported from {', '.join(origins)}", rules)
-    command.print_or_write(suite.text, output)
+    command.print_or_write(suite.text, file)
     if format == "json":
         objects = [imported_rule_object(rule) for rule in suite.rules]
         typer.echo(json_text(objects), err=True)

@@ -47,7 +47,7 @@ def list_(
     results_root: ResultsRootOption = None,
     gate: _Gate = None,
     ended: Annotated[bool, typer.Option("--all")] = False,
-    output: TextFormatOption = "text",
+    format: TextFormatOption = "text",
 ) -> None:
     """List the dates of data that are still blocked or broken, oldest first.
 
@@ -62,7 +62,7 @@ def list_(
     facts = [incident_object(one, judged.get(one.id, ())) for one in shown]
     rows = [_row(one, judged.get(one.id, ())) for one in shown]
     nothing = "no incident" if ended else "no open slice"
-    print_list(json_if(output, facts), _HEAD, rows, nothing)
+    print_list(json_if(format, facts), _HEAD, rows, nothing)
 
 
 @app.command("show")
@@ -71,7 +71,7 @@ def show(
     *,
     results_root: ResultsRootOption = None,
     gate: _Gate = None,
-    output: TextFormatOption = "text",
+    format: TextFormatOption = "text",
 ) -> None:
     """Show one incident, with what changed before it.
 
@@ -87,8 +87,8 @@ def show(
     fact = incident_object(one, judged)
     if changes:
         fact["changes"] = dict(changes)
-    print_list(json_if(output, [fact]), _HEAD, [_row(one, judged)], "")
-    if output == "text":
+    print_list(json_if(format, [fact]), _HEAD, [_row(one, judged)], "")
+    if format == "text":
         _print_changes(changes)
 
 

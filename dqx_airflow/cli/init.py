@@ -25,12 +25,12 @@ _SAMPLE_ROWS = 20
 def init(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER")] = Path(),
     *,
-    table: Annotated[str | None, typer.Option("--from", metavar="LOCATION")] = None,
-    format: FileFormat | None = None,
+    table: Annotated[str | None, typer.Option("--data", metavar="LOCATION")] = None,
+    format: Annotated[FileFormat | None, typer.Option("--data-format")] = None,
 ) -> None:
     """Write a first gate: a DAG, a suite drafted from a table, and dqx.toml.
 
-    Without --from it also writes an example table of orders, with rows of the last three days. No
+    Without --data it also writes an example table of orders, with rows of the last three days. No
     file is overwritten. Exit code 2 if one exists, 4 if the table cannot be read.
 
     :param folder: The folder for the files, created if needed.

@@ -16,7 +16,7 @@ from dqx_airflow.cli.command import print_or_write
 from dqx_airflow.cli.exit_codes import EXIT_FAILED
 from dqx_airflow.cli.reports import printable, xml_attribute
 from dqx_airflow.cli.stores import ResultsRootOption, storage_options
-from dqx_airflow.datasets.dqx_toml import Output
+from dqx_airflow.datasets.dqx_toml import RunFormat
 from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.errors import RequestError
@@ -45,8 +45,9 @@ def mutate(
     rows: Annotated[int, typer.Option(min=1, max=MOST_LISTED)] = MOST_ROWS,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_ID)] = 0,
     connection: arguments.ConnectionOption = None,
-    output: Output = Output.TABLE,
-    output_file: arguments.OutputFileOption = None,
+    format: Annotated[RunFormat, command.FORMAT] = RunFormat.TEXT,
+    output: command.OutputOption = None,
+    force: command.ForceOption = False,
 ) -> None:
     """Plant faults in the data of a day, and list those that block nothing.
 
@@ -61,11 +62,12 @@ def mutate(
     :param least: The share of faults that must block, in percent.
     :param rows: The most rows to read into memory; of a larger day a sample.
     :param seed: Another number hits other rows.
-    :param output: Output format: table, json, summary or junit.
+    :param format: Output format: text, json, summary or junit.
     """
     from dqx_airflow.plan.selection import checked_suite, plan_of
     from dqx_airflow.tuning.mutation import MemoryJudge, mutate, read_days
 
+    file = command.writable(output, force=force)
     options = arguments.Options(
         (suite,), date=on, datasets=dataset, config=config, results_root=results_root
     )
@@ -90,8 +92,8 @@ def mutate(
             ref.name: read(ref, day, days=days, most=rows, seed=seed) for ref in request.datasets
         }
         done = mutate(judging(request, data, now), checked, seed)
-    write = {Output.JSON: _json, Output.SUMMARY: _summary, Output.JUNIT: _junit}.get(output, _table)
-    print_or_write(write(done), output_file)
+    write = {RunFormat.JSON: _json, RunFormat.SUMMARY: _summary, RunFormat.JUNIT: _junit}
+    print_or_write(write.get(format, _table)(done), file)
     if 100 * done.score < least:
         raise typer.Exit(EXIT_FAILED)
 

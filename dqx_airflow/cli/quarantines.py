@@ -20,7 +20,7 @@ from dqx_airflow.cli.documented import Commands
 from dqx_airflow.cli.exit_codes import EXIT_FAILED, EXIT_WRONG
 from dqx_airflow.cli.results import days_in
 from dqx_airflow.cli.stores import HOW_TO_GIVE, ResultsRootOption, existing_results, storage_options
-from dqx_airflow.datasets.dqx_toml import Output
+from dqx_airflow.datasets.dqx_toml import RunFormat
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import MOST_LISTED
@@ -41,7 +41,7 @@ _Day = Annotated[datetime | None, typer.Option("--date", formats=["%Y-%m-%d"])]
 
 @app.command("list")
 def list_(
-    place: _Place, *, gate: str | None = None, on: _Day = None, output: TextFormatOption = "text"
+    place: _Place, *, gate: str | None = None, on: _Day = None, format: TextFormatOption = "text"
 ) -> None:
     """List the rows in a quarantine by gate, date and reason, oldest first.
 
@@ -55,7 +55,7 @@ def list_(
         for group in found
         for reason, count in group.reasons.items()
     ]
-    text = _json([group.facts for group in found]) if output == "json" else None
+    text = _json([group.facts for group in found]) if format == "json" else None
     head = ("gate", "date", "reason", "rows", "of all")
     command.print_list(text, head, lines, "no rows in quarantine")
 
@@ -68,7 +68,7 @@ def show(
     on: _Day = None,
     limit: Annotated[int, typer.Option(min=1, max=MOST_LISTED)] = 20,
     masked: Annotated[list[str] | None, typer.Option(metavar="COLUMN")] = None,
-    output: TextFormatOption = "text",
+    format: TextFormatOption = "text",
 ) -> None:
     """Show rows in quarantine, with the values of masked columns as ***.
 
@@ -96,7 +96,7 @@ def show(
         ]
         for row in rows
     ]
-    text = _json(rows) if output == "json" else None
+    text = _json(rows) if format == "json" else None
     head = ("date", *names, "reasons")
     command.print_list(text, head, lines, "no rows in quarantine")
 
@@ -106,7 +106,7 @@ def release(
     suites: Annotated[list[Path], typer.Argument(metavar="SUITE...")],
     *,
     gate: str,
-    target: Annotated[str, typer.Option("--to", metavar="TARGET")],
+    target: Annotated[str, typer.Option("--into", metavar="TARGET")],
     reason: str,
     of: Annotated[str | None, typer.Option("--name", metavar="DATASET")] = None,
     promote_slice: Annotated[list[str] | None, typer.Option(metavar="COLUMN=VALUE")] = None,
@@ -174,7 +174,7 @@ def release(
                 text = f"{done} rows from {place} to {target}: {reason}"
                 _note(results, "released", by, {key: text})
     left = sum(group.rows for group in _quarantined(place, gate, of_day)[1])
-    if shared.output is Output.JSON:
+    if shared.format is RunFormat.JSON:
         typer.echo(_json({"released": rows, "left": left}))
     else:
         typer.echo(f"{rows} rows released to {target}, {left} left in quarantine")
@@ -198,7 +198,7 @@ def _released_dataset(call: RunCall, of: str | None) -> str:
 
 
 _OF_A_SELECTION = ("only", "tag", "exclude_tag", "severity", "dimension")
-_OF_RUNS = ("watch", "output_file", "recompute")
+_OF_RUNS = ("watch", "output", "force", "recompute")
 app.command("release")(with_shared_options(release, without=(*_OF_A_SELECTION, *_OF_RUNS)))
 
 
@@ -212,7 +212,7 @@ def discard(
     older_than: Annotated[str | None, typer.Option(metavar="DAYS")] = None,
     author: str | None = None,
     results_root: ResultsRootOption = None,
-    output: TextFormatOption = "text",
+    format: TextFormatOption = "text",
 ) -> None:
     """Delete rows from a quarantine for good.
 
@@ -248,7 +248,7 @@ def discard(
         group.keys[0]: f"{group.rows} rows in quarantine at {place}: {reason}" for group in found
     }
     _note(results, "discarded", by, texts)
-    if output == "json":
+    if format == "json":
         typer.echo(_json([group.facts for group in found]))
     else:
         typer.echo(f"{sum(group.rows for group in found)} rows discarded from {place}")

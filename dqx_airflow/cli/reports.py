@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dqx_airflow.datasets.dqx_toml import Output
+from dqx_airflow.datasets.dqx_toml import RunFormat
 from dqx_airflow.diagnostics import verdicts as words
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.renderers import without_controls
@@ -212,7 +212,7 @@ def xml_attribute(text: str) -> str:
 
 def write_reports(
     reports: Iterable[GateReport],
-    output: Output,
+    format: RunFormat,
     file: IO[str] | None,
     root: str,
     *,
@@ -228,23 +228,23 @@ def write_reports(
     console = console_for(file)
     if file is not None:
         reports = _with_headlines(reports)
-    if output is Output.JUNIT:
+    if format is RunFormat.JUNIT:
         typer.echo(junit_xml(reports), file=console.file, nl=False)
         return
     is_range = len(dates) > 1
     written_reports = []
     for report in reports:
         written_reports.append(report)
-        match output:
-            case Output.JSON:
+        match format:
+            case RunFormat.JSON:
                 typer.echo(to_json(report), file=console.file)
-            case Output.SUMMARY:
+            case RunFormat.SUMMARY:
                 _print_summary(report, console)
-            case Output.TABLE if is_range and report.outcome is Outcome.PASSED:
+            case RunFormat.TEXT if is_range and report.outcome is Outcome.PASSED:
                 print_headline(report, console)
-            case Output.TABLE:
+            case RunFormat.TEXT:
                 _print_table(report, console, root)
-    if is_range and output is not Output.JSON and written_reports:
+    if is_range and format is not RunFormat.JSON and written_reports:
         print_calendar(written_reports, console)
 
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import astuple
 from datetime import datetime, timedelta
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
@@ -40,7 +39,7 @@ def list_(
     on: Annotated[datetime | None, typer.Option("--date", formats=["%Y-%m-%d"])] = None,
     limit: Annotated[int, typer.Option(min=1, max=MOST_LISTED)] = 20,
     all_attempts: bool = False,
-    output: command.TextFormatOption = "text",
+    format: command.TextFormatOption = "text",
 ) -> None:
     """List the runs of gates, newest first.
 
@@ -59,7 +58,7 @@ def list_(
         limit=limit,
         all_attempts=all_attempts,
     )
-    text = command.json_if(output, runs)
+    text = command.json_if(format, runs)
     if runs or text:
         command.print_list(text, _HEAD, [*_rows(runs)], "")
     if not runs:
@@ -71,7 +70,7 @@ def show(
     run_id: Annotated[str, typer.Argument(metavar="RUN_ID")],
     results_root: ResultsRootOption = None,
     rows: bool = False,
-    output: command.TextFormatOption = "text",
+    format: command.TextFormatOption = "text",
 ) -> None:
     """Show one run: every assertion, with the reason if it did not pass.
 
@@ -80,7 +79,7 @@ def show(
     """
     results = results_of(results_root)
     report = find_run(results, run_id)
-    if text := command.json_if(output, report):
+    if text := command.json_if(format, report):
         typer.echo(text)
     else:
         _print_report(report, results.root, all_rows=rows)
@@ -90,9 +89,10 @@ def show(
 def export(
     run_id: Annotated[str, typer.Argument(metavar="RUN_ID")] = "latest",
     *,
-    to: Literal["oors"],
+    format: Annotated[Literal["oors"], command.FORMAT],
     results_root: ResultsRootOption = None,
-    output: Path | None = None,
+    output: command.OutputOption = None,
+    force: command.ForceOption = False,
     url: str | None = None,
 ) -> None:
     """Write one run as JSON in an open format.
@@ -100,15 +100,15 @@ def export(
     The format is OORS 0.8.1, which is a draft and may change.
 
     :param run_id: The first characters of a run id; default: the latest.
-    :param to: The format.
-    :param output: The file to write instead of standard output.
+    :param format: The format.
     :param url: Post it there instead, with the token in DQX_RESULTS_TOKEN, if that is set.
     """
     from dqx_airflow.results.oors import oors_message, send_message
 
+    file = command.writable(output, force=force)
     message = oors_message(find_run(results_of(results_root), run_id))
     if url is None or output is not None:
-        command.print_or_write(json.dumps(message, indent=2, ensure_ascii=False) + "\n", output)
+        command.print_or_write(json.dumps(message, indent=2, ensure_ascii=False) + "\n", file)
     if url is not None:
         send_message(message, url, os.environ.get("DQX_RESULTS_TOKEN"))
         typer.echo(f"sent run {message['id']}")
@@ -116,7 +116,7 @@ def export(
 
 @app.command("optimize")
 def optimize(
-    *, results_root: ResultsRootOption = None, output: command.TextFormatOption = "text"
+    *, results_root: ResultsRootOption = None, format: command.TextFormatOption = "text"
 ) -> None:
     """Merge the small files of the store.
 
@@ -125,7 +125,7 @@ def optimize(
     """
     from dqx_airflow.results import upkeep
 
-    _tend(results_root, upkeep.optimize, output)
+    _tend(results_root, upkeep.optimize, format)
 
 
 @app.command("prune")
@@ -133,7 +133,7 @@ def prune(
     *,
     older_than: Annotated[str, typer.Option(metavar="DAYS")],
     results_root: ResultsRootOption = None,
-    output: command.TextFormatOption = "text",
+    format: command.TextFormatOption = "text",
 ) -> None:
     """Delete old runs, with their results, failing rows and states.
 
@@ -144,7 +144,7 @@ def prune(
     age = days_in(older_than, "--older-than")
     from dqx_airflow.results import upkeep
 
-    _tend(results_root, partial(upkeep.prune, older_than=age), output)
+    _tend(results_root, partial(upkeep.prune, older_than=age), format)
 
 
 @app.command("vacuum")
@@ -153,7 +153,7 @@ def vacuum(
     keep: Annotated[str, typer.Option(metavar="DAYS")] = "7d",
     dry_run: bool = False,
     results_root: ResultsRootOption = None,
-    output: command.TextFormatOption = "text",
+    format: command.TextFormatOption = "text",
 ) -> None:
     """Delete the files that `optimize`, `prune` and the gates have replaced.
 
@@ -165,17 +165,17 @@ def vacuum(
     kept = days_in(keep, "--keep")
     from dqx_airflow.results import upkeep
 
-    _tend(results_root, partial(upkeep.vacuum, keep=kept, dry_run=dry_run), output)
+    _tend(results_root, partial(upkeep.vacuum, keep=kept, dry_run=dry_run), format)
 
 
 def _tend(
-    root: str | None, work: Callable[..., tuple[Upkeep, ...]], output: command.TextOrJson
+    root: str | None, work: Callable[..., tuple[Upkeep, ...]], format: command.TextOrJson
 ) -> None:
     """Processes the store, and prints the result for each of its tables."""
     done = work(results_of(root).root, storage_options=storage_options())
     rows = [(name, *(f"{number:,}" for number in numbers)) for name, *numbers in map(astuple, done)]
     head = ("table", "files before", "files after", "deleted rows", "deleted files")
-    command.print_list(command.json_if(output, done), head, rows, "")
+    command.print_list(command.json_if(format, done), head, rows, "")
 
 
 def days_in(text: str, option: str) -> timedelta:

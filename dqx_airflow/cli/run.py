@@ -62,7 +62,7 @@ def run_call(options: Options) -> int:
     """Runs a call, once or until interrupted; returns the exit code."""
     logging.basicConfig(format="%(name)s: %(message)s", stream=sys.stderr)
     logging.getLogger("openlineage.client.transport.console").setLevel(logging.INFO)
-    runner = _Runner(options)
+    runner = _Runner(options, command.writable(options.output, force=options.force))
     try:
         return runner.watch() if options.watch else runner.run()
     except KeyboardInterrupt:
@@ -73,9 +73,13 @@ def run_call(options: Options) -> int:
 
 @dataclass(slots=True)
 class _Runner:
-    """Runs the same call, once or repeatedly, over one Spark session."""
+    """Runs the same call, once or repeatedly, over one Spark session.
+
+    `output` is the file for the reports; None for standard output.
+    """
 
     options: Options
+    output: Path | None
     _spark: Spark | None = None
     _read: Stamps = field(default_factory=dict)
 
@@ -102,12 +106,11 @@ class _Runner:
         codes: list[int] = []
         with ExitStack() as opened:
             file = None
-            output_file = self.options.output_file
-            if output_file is not None:
+            if self.output is not None:
                 try:
-                    file = opened.enter_context(output_file.open("w", encoding="utf-8"))
+                    file = opened.enter_context(self.output.open("w", encoding="utf-8"))
                 except OSError as error:
-                    _print_error(f"{output_file} cannot be written: {error.strerror or error}")
+                    _print_error(f"{self.output} cannot be written: {error.strerror or error}")
                     return exit_codes.EXIT_WRONG
             reports = self._reports(call, self._spark, codes)
             earliest = [*islice(reports, 1)]
@@ -115,7 +118,7 @@ class _Runner:
             from dqx_airflow.cli.reports import write_reports
 
             write_reports(
-                chain(earliest, reports), call.output, file, first.results_root, dates=call.dates
+                chain(earliest, reports), call.format, file, first.results_root, dates=call.dates
             )
         return max(codes)
 

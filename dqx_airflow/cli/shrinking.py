@@ -23,7 +23,7 @@ import typer
 from dqx_airflow.api.database import MemoryDatabase
 from dqx_airflow.api.run import RunSettings, plan_of, run
 from dqx_airflow.cli import arguments
-from dqx_airflow.cli.command import print_or_write, template
+from dqx_airflow.cli.command import ForceOption, OutputOption, print_or_write, template, writable
 from dqx_airflow.cli.mutation import MOST_ROWS, as_read, request_of
 from dqx_airflow.cli.reports import printable
 from dqx_airflow.cli.results import find_run
@@ -65,7 +65,8 @@ def shrink(
     suite: Path | None = None,
     dataset: arguments.DatasetOption = None,
     config: arguments.ConfigOption = None,
-    output: Path | None = None,
+    output: OutputOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Write a test for pytest with the fewest rows that still fail.
 
@@ -77,8 +78,8 @@ def shrink(
     :param run_id: The first characters of a run id, or `latest`.
     :param assertion: The assertion; default: the worst one that failed.
     :param suite: The file of the suite; default: where it was read.
-    :param output: The file to write instead of standard output.
     """
+    file_of_test = writable(output, force=force)
     report = find_run(results_of(results_root, config=config), run_id)
     found = [one for one in report.with_status(Status.FAILED) if one.check != IMPLICIT_CHECK]
     failed = next((one for one in found if assertion in (None, one.name)), None)
@@ -103,13 +104,13 @@ def shrink(
         imports="\n".join([*imports, "", ""]) if imports else "",
         test=slug(f"{failed.name} {on}"),
         about=about.replace("\\", "/").replace('"', "'"),
-        suite=Path(os.path.relpath(path, output.parent if output else ".")).as_posix(),
+        suite=Path(os.path.relpath(path, file_of_test.parent if file_of_test else ".")).as_posix(),
         on=on,
         dates=dates,
         tables=written,
         key=(failed.check, failed.name),
     )
-    print_or_write(text, output)
+    print_or_write(text, file_of_test)
 
 
 def _rows_of(ref: DatasetRef, on: date) -> Table:

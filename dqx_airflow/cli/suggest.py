@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -37,7 +36,8 @@ def suggest(
     dataset: Annotated[list[str], typer.Option(metavar="NAME=LOCATION[?KEY=VALUE&...]")],
     days: Annotated[int, typer.Option(min=1, max=MOST_DAYS)] = 30,
     name: str | None = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o")] = None,
+    output: command.OutputOption = None,
+    force: command.ForceOption = False,
     connection: ConnectionOption = None,
 ) -> None:
     """Draft a suite from the data, with the evidence of each assertion.
@@ -52,18 +52,16 @@ def suggest(
     :param dataset: A dataset: a path or table:NAME, with format, date_column, time_zone.
     :param days: The number of days to look at, up to the newest one.
     :param name: The name of the suite; default: that of the dataset.
-    :param output: Write the suite to a new file; default: print it.
     """
     from dqx_airflow.tuning.suggested import suggested_suite
 
-    if output is not None:
-        command.require_new(output)
+    file = command.writable(output, force=force)
     seen = [_seen(ref, days, connection) for ref in _refs(dataset)]
     text = suggested_suite(name or seen[0].name, seen, datetime.now(timezone.utc))
-    command.print_or_write(text, output)
-    if output is not None:
+    command.print_or_write(text, file)
+    if file is not None:
         arguments = " ".join(f"--dataset '{argument}'" for argument in dataset)
-        typer.echo(f"drafted {output}: test it with `dql run {output} {arguments}{_on(seen)}`")
+        typer.echo(f"drafted {file}: test it with `dql run {file} {arguments}{_on(seen)}`")
 
 
 def _refs(texts: list[str]) -> list[DatasetRef]:

@@ -39,7 +39,7 @@ DiagnosticFormat: TypeAlias = Literal["text", "json", "github", "sarif"]
 
 def check(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...")],
-    format: DiagnosticFormat = "text",
+    format: Annotated[DiagnosticFormat, command.FORMAT] = "text",
     datalex: Path | None = None,
     emit: bool = False,
 ) -> None:

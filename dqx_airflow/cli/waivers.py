@@ -28,7 +28,7 @@ def list_(
     results_root: ResultsRootOption = None,
     gate: str | None = None,
     ended: Annotated[bool, typer.Option("--all")] = False,
-    output: TextFormatOption = "text",
+    format: TextFormatOption = "text",
 ) -> None:
     """List the waivers, those that end first at the top.
 
@@ -43,7 +43,7 @@ def list_(
     shown = sorted((one for one in found if ended or one.is_active(now)), key=lambda o: o.until)
     head = ("id", "gate", "assertion", "until", "limit", "owner", "reason", "state")
     rows = [_row(one, now) for one in shown]
-    print_list(json_if(output, [*shown]), head, rows, "no waiver")
+    print_list(json_if(format, [*shown]), head, rows, "no waiver")
 
 
 def _row(one: Waiver, now: datetime) -> tuple[str, ...]:

@@ -8,7 +8,7 @@
     "spark.sql.ansi.enabled" = true
 
     [defaults]
-    date = "yesterday"              # also output, results_root, fail_on, allow_empty,
+    date = "yesterday"              # also format, results_root, fail_on, allow_empty,
                                     # require_history, trust_log, ansi, unsupported,
                                     # max_clock_skew_hours
 
@@ -142,10 +142,10 @@ class Unsupported(str, Enum):
     WARN = "warn"
 
 
-class Output(str, Enum):
+class RunFormat(str, Enum):
     """The output format of a run."""
 
-    TABLE = "table"
+    TEXT = "text"
     JSON = "json"
     SUMMARY = "summary"
     JUNIT = "junit"
@@ -160,7 +160,7 @@ class Defaults(RunOptions):
     """
 
     date: str | None = None
-    output: Output = Output.TABLE
+    format: RunFormat = RunFormat.TEXT
     results_root: str | None = None
     trust_log: bool = True
     unsupported: Unsupported = Unsupported.ERROR
@@ -585,7 +585,7 @@ def _member(kind: type[Enum], value: Any) -> Enum | None:
     return kind(value) if value in tuple(kind) else None
 
 
-_RENAMED = {"results": "results_root"}
+_RENAMED = {"results": "results_root", "output": "format"}
 """The former names of keys below [defaults]."""
 
 # The parsed value, or None if it is invalid; and what to write instead.
@@ -599,7 +599,7 @@ _OF_TYPE: Mapping[type, tuple[Callable[[Any], Any], str]] = {
 }
 _DEFAULTS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
     "date": (_date_text, 'write "today", "yesterday", or a date such as 2024-12-25'),
-    "output": (partial(_member, Output), f"write one of {', '.join(Output)}"),
+    "format": (partial(_member, RunFormat), f"write one of {', '.join(RunFormat)}"),
     "results_root": (
         lambda value: value if isinstance(value, str) and not is_blank(value) else None,
         "write the path or URI of a results store",

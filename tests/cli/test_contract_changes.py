@@ -225,7 +225,7 @@ def test_a_replaced_version_that_a_consumer_pins_is_reported(folder: Path) -> No
         (("old.yaml",), "write OLD NEW, or --git REV PATH..."),
         (("old.yaml", "missing.yaml"), "missing.yaml: file not found"),
         (("old.yaml", "HEAD:old.yaml"), "HEAD:old.yaml: not found in git"),
-        (("old.yaml", "--output=x:old.yaml"), "No such option"),
+        (("old.yaml", "--output=x:old.yaml"), "no such option: --output"),
         (("--git", "--output=x", "old.yaml"), "is not a revision"),
         (("old.yaml", "text.yaml"), "E403"),
     ],
@@ -255,7 +255,7 @@ def test_the_registry_publishes_lists_and_shows(registry: Callable[..., Called])
     assert (result.returncode, result.output) == (0, "bronze.wagers 1.0.0 published\n")
     assert "is already published" in registry("publish", "old.yaml", "--on", "2026-01-06").output
     assert registry("publish", "looser.yaml", "--on", "2026-01-07").returncode == 0
-    rows = json.loads(registry("list", "--json").output)
+    rows = json.loads(registry("list", "--format", "json").output)
     assert [(row["id"], row["version"], row["versions"]) for row in rows] == [
         ("bronze.wagers", "1.1.0", 2)
     ]
@@ -324,7 +324,7 @@ def test_consumers_of_a_version_that_ends_are_listed(
     registry("publish", "old.yaml", "--on", "2026-01-05")
     assert registry("consumers", "bronze.wagers", "--outdated").output == "no outdated consumers\n"
     registry("publish", "ending.yaml", "--on", "2026-01-06")
-    result = registry("consumers", "bronze.wagers", "--outdated", "--json")
+    result = registry("consumers", "bronze.wagers", "--outdated", "--format", "json")
     assert result.returncode == 1
     assert [row["consumer"] for row in json.loads(result.output)] == ["bi", "mail@example.com"]
 
@@ -346,7 +346,7 @@ def test_gates_that_enforced_a_version_recently_are_its_consumers(
         store.write(enforced(gate, version, moment, pin))
     result = registry(
         *("consumers", "bronze.wagers", "--results-root", "results", "--on", "2026-01-08"),
-        *("--days", "3", "--outdated", "--json"),
+        *("--days", "3", "--outdated", "--format", "json"),
     )
     assert result.returncode == 1
     assert json.loads(result.output) == [

@@ -68,7 +68,9 @@ def costs(location: str, *arguments: str) -> dict[str, dict[str, Any]]:
     dataset = ("--dataset", f"orders={location}", "--date", "2024-12-03", "--format", "json")
     return {
         cost["name"]: cost
-        for cost in json.loads(dql("explain", "orders.dql", "--cost", *dataset, *arguments))
+        for cost in json.loads(dql("explain", "orders.dql", "--cost", *dataset, *arguments))[
+            "costs"
+        ]
     }
 
 
@@ -189,7 +191,7 @@ def test_a_comment_says_how_much_more_a_gate_reads(lake: Path) -> None:
     Path("orders.dql").write_text(SUITE.replace("    check", f"    {same_name}\n    check", 1))
     assert dql("diff", *cost).count("nulls alone makes it read") == 1, "the other one is as before"
     Path("orders.dql").write_text(SUITE.replace("average(id)", "num_rows()"))
-    output = dql("diff", *cost, "--output", "markdown")
+    output = dql("diff", *cost, "--format", "markdown")
     assert " less of orders for 2024-12-03: " in output
     without = dql("diff", "--cost", "--to", "2024-12-03")
     assert "what the gate reads is not known: add --dataset NAME=PATH" in without

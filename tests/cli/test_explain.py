@@ -199,14 +199,17 @@ def test_each_json_plan_of_a_range_has_the_passes_of_all_dates(tmp_path: Path) -
     path = tmp_path / "suite.dql"
     path.write_text('suite "S" { check "C" on orders { assert average(a) < 5 name "a" } }')
     both = explain(path, "--date", "2024-11-28..2024-11-29", "--format", "json").stdout
-    decoder, plans = json.JSONDecoder(), []
-    while both.strip():
-        plan, end = decoder.raw_decode(both := both.lstrip())
-        plans.append(plan)
-        both = both[end:]
+    plans = json.loads(both)
     (first,), (second,) = (plan["datasets"] for plan in plans)
     assert first == second
     assert [one["dates"] for one in first["passes"]] == [["2024-11-28", "2024-11-29"]]
+    alone = explain(path, "--date", "2024-11-28..2024-11-28", "--format", "json").stdout
+    assert [plan["date"] for plan in json.loads(alone)] == ["2024-11-28"]
+    cost = ("--cost", "--date", "2024-11-28..2024-11-29", "--format", "json")
+    assert [one["date"] for one in json.loads(explain(path, *cost).stdout)] == [
+        "2024-11-28",
+        "2024-11-29",
+    ]
 
 
 def test_the_plan_shows_which_passes_are_conditional(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ dql = partial(dql_prints, "lineage", "coverage")
 
 def covered(*arguments: str) -> dict[str, dict[str, Any]]:
     """The tables in their order, by place."""
-    tables = json.loads(dql("--output", "json", *arguments))["tables"]
+    tables = json.loads(dql("--format", "json", *arguments))["tables"]
     return {table["location"]: table for table in tables}
 
 

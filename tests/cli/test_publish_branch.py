@@ -127,12 +127,12 @@ def test_it_is_refused_if_main_moves_at_the_same_time(
 
 def test_any_branch_is_published_and_keeps_its_retention(table: Any) -> None:
     table.append(rows(2), branch="audit")
-    forward("--to", "silver")
+    forward("--into", "silver")
     assert ids(table, "silver") == [1, 2]
     changes = table.refresh().manage_snapshots()
     changes.create_branch(head(table, "silver"), "silver", max_ref_age_ms=10**9).commit()
     table.append(rows(3), branch="audit")
-    forward("--to", "silver")
+    forward("--into", "silver")
     assert ids(table, "silver") == [1, 2, 3]
     assert table.refresh().refs()["silver"].max_ref_age_ms == 10**9
     assert ids(table) == [1]
@@ -240,7 +240,7 @@ def test_a_run_that_does_not_vouch_is_a_refusal(table: Any, name: str) -> None:
     ("arguments", "name", "code", "expected"),
     [
         (("--branch", "audits"), TABLE, 2, "no branch 'audits' help: did you mean 'audit'?"),
-        (("--to", "v1"), TABLE, 2, "sales.orders has no branch 'v1'"),  # it is a tag
+        (("--into", "v1"), TABLE, 2, "sales.orders has no branch 'v1'"),  # it is a tag
         (("--branch", "v1"), TABLE, 2, "sales.orders has no branch 'v1'"),
         ((), "sales.items", 2, "the catalog has no table sales.items"),
         ((), "gone.items", 2, "the catalog has no table gone.items"),

@@ -115,7 +115,7 @@ def test_a_results_store_that_cannot_be_written_ends_with_4_before_spark_starts(
 
 @pytest.mark.slow
 def test_an_output_file_that_cannot_be_written_ends_with_2_before_spark_starts(home: Path) -> None:
-    result = run(home, "orders.dql", "--dataset", "orders=x", "--output-file", "no/report.json")
+    result = run(home, "orders.dql", "--dataset", "orders=x", "--output", "no/report.json")
     assert result.returncode == 2, result.stderr
     assert "no/report.json cannot be written" in result.stderr
 
@@ -200,7 +200,7 @@ def run_here(lake: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> Callabl
 @pytest.mark.slow
 def test_several_suites_share_a_session_and_the_worst_outcome_is_the_exit_code(lake: Path) -> None:
     (lake / "sound.dql").write_text(SUITE.replace('"Orders"', '"Sound"'))
-    result = run(lake, ".", "--output", "json")
+    result = run(lake, ".", "--format", "json")
     assert result.returncode == 1, result.stderr
     reports = [from_json(GateReport, line) for line in result.stdout.splitlines()]
     assert [(report.suite, report.outcome) for report in reports] == [
@@ -225,8 +225,8 @@ def test_several_suites_share_a_session_and_the_worst_outcome_is_the_exit_code(l
 
 @pytest.mark.spark
 def test_a_second_run_takes_the_stored_states(lake: Path, run_here: Callable[..., Called]) -> None:
-    assert run_here("orders.dql", "--output", "json").returncode == 1
-    again = run_here("orders.dql", "--output", "json", "--output-file", "again.json")
+    assert run_here("orders.dql", "--format", "json").returncode == 1
+    again = run_here("orders.dql", "--format", "json", "--output", "again.json")
     assert again.stdout == ""
     assert "blocked: gate Orders" in again.stderr
     report = from_json(GateReport, (lake / "again.json").read_text())
@@ -246,7 +246,7 @@ def test_options_of_a_format_reach_spark_and_a_change_leaves_stored_states_aside
 
     def run_with(options: str) -> tuple[Status, Origin]:
         (lake / "dqx.toml").write_text(f"{places}[reader.csv]\n{options}")
-        called = run_here("prices.dql", "--output", "json")
+        called = run_here("prices.dql", "--format", "json")
         report = from_json(GateReport, called.stdout)
         (verdict,) = (item for item in report.verdicts if item.name == "known")
         return verdict.status, verdict.origin
@@ -290,7 +290,7 @@ def test_a_shadow_is_shown_and_does_not_affect_the_outcome(
         "rows: passed -> failed; num_rows() is 3, expected > 0, in the shadow > 100" in done.stdout
     )
     (lake / "next.dql").write_text("suite {")
-    done = run_here("sound.dql", "--shadow", "next.dql", "--output", "summary")
+    done = run_here("sound.dql", "--shadow", "next.dql", "--format", "summary")
     assert done.returncode == 0, done.stderr
     assert "the shadow cannot be judged: " in done.stderr
     assert "shadow next.dql was not judged; the gate is not affected: " in done.stdout
@@ -328,7 +328,7 @@ def test_two_suites_with_one_name_are_refused(home: Path) -> None:
 
 @pytest.mark.spark
 def test_junit_counts_match_the_outcome(lake: Path, run_here: Callable[..., Called]) -> None:
-    result = run_here("orders.dql", "--output", "junit", "--output-file", "report.xml")
+    result = run_here("orders.dql", "--format", "junit", "--output", "report.xml")
     assert result.returncode == 1, result.stderr
     root = ET.parse(lake / "report.xml").getroot()
     counts = {"tests": "6", "failures": "1", "errors": "0", "skipped": "1"}
@@ -349,7 +349,7 @@ def test_junit_counts_match_the_outcome(lake: Path, run_here: Callable[..., Call
 
 @pytest.mark.spark
 def test_a_suite_that_cannot_be_evaluated_ends_with_3(run_here: Callable[..., Called]) -> None:
-    result = run_here("orders.dql", "--output", "summary", "--date", "2024-03-02",
+    result = run_here("orders.dql", "--format", "summary", "--date", "2024-03-02",
                       "--dataset", "orders=lake/nowhere?date_column=ds")  # fmt: skip
     assert result.returncode == 3, result.stderr
     assert result.stdout == (
@@ -374,7 +374,7 @@ def test_a_missing_path_is_one_error_and_one_line(run_here: Callable[..., Called
 @pytest.mark.spark
 def test_watch_reruns_on_changes_and_survives_errors(lake: Path) -> None:
     (lake / "orders.dql").write_text(SUITE)
-    with watching(lake, "orders.dql", "--output", "summary") as (process, stderr):
+    with watching(lake, "orders.dql", "--format", "summary") as (process, stderr):
         assert wait_for(stderr, "waiting for a change") == 1
         (lake / "orders.dql").write_text(SUITE.replace("num_rows", "num_row"))
         assert wait_for(stderr, "waiting for a change") == 2
@@ -423,8 +423,8 @@ def wait_for(file: Path, text: str) -> int:
 def test_spark_connect_gives_the_same_report(
     lake: Path, connect_address: str, run_here: Callable[..., Called]
 ) -> None:
-    here = from_json(GateReport, run_here("orders.dql", "--output", "json").stdout)
-    call = ["orders.dql", "--output", "json", "--recompute", "--connection", connect_address]
+    here = from_json(GateReport, run_here("orders.dql", "--format", "json").stdout)
+    call = ["orders.dql", "--format", "json", "--recompute", "--connection", connect_address]
     result = run(lake, *call)
     assert result.returncode == 1, result.stderr
     assert from_json(GateReport, result.stdout).verdicts == here.verdicts
@@ -451,7 +451,7 @@ def test_concurrent_gates_on_one_server_are_isolated(tmp_path: Path, connect_add
             }} }}"""
         )
         given = ["--dataset", f"orders={tmp_path / name}", "--date", "2024-03-02"]
-        call = [DQL, "run", str(suite), *given, "--output", "json", "--results-root", root]
+        call = [DQL, "run", str(suite), *given, "--format", "json", "--results-root", root]
         return subprocess.Popen(
             [*call, "--connection", connect_address],
             stdout=subprocess.PIPE,

@@ -34,31 +34,37 @@ info: {title: orders, version: 1.0.0}
 models: {orders: {fields: {id: {type: integer%s}}}}
 """
 CALLS: dict[str, tuple[str, ...]] = {
-    "accept": ("gate", "2026-11-01", "--reason", "r"),
-    "alerts": ("orders.dql",),
-    "backtest": ("orders.dql", "--set", "x=1"),
+    "incidents accept": ("gate", "2026-11-01", "--reason", "r"),
+    "tune alerts": ("orders.dql",),
+    "tune backtest": ("orders.dql", "--set", "x=1"),
     "contract diff": ("old.yaml", "new.yaml", "--backtest"),
     "diff": ("orders.dql", "--backtest"),
-    "label": ("orders.dql",),
+    "tune label": ("orders.dql",),
     "lineage flush": (),
-    "incidents": (),
+    "incidents close": ("1f", "--reason", "r"),
+    "incidents list": (),
+    "incidents show": ("1f",),
     "quarantine discard": ("held", "--gate", "g", "--reason", "r"),
     "quarantine release": (
-        *("held", "orders.dql", "--gate", "g", "--to", "silver", "--reason", "r"),
+        *("held", "orders.dql", "--gate", "g", "--into", "silver", "--reason", "r"),
         *("--dataset", "orders=orders"),
     ),
-    "results export": ("--to", "oors"),
+    "results export": ("--format", "oors"),
     "results list": (),
     "results optimize": (),
     "results prune": ("--older-than", "30d"),
     "results show": ("latest",),
     "results vacuum": (),
-    "shadow": ("orders.dql",),
+    "tune shadow": ("orders.dql",),
     "shrink": ("latest",),
-    "tune": ("orders.dql",),
-    "verify": ("held",),
-    "waive": (*("gate", "some rows", "--until", "2026-11-02"), *("--reason", "r", "--owner", "o")),
-    "waivers": (),
+    "tune propose": ("orders.dql",),
+    "tables verify": ("held",),
+    "waivers add": (
+        *("gate", "some rows", "--until", "2026-11-02"),
+        *("--reason", "r", "--owner", "o"),
+    ),
+    "waivers end": ("1f",),
+    "waivers list": (),
 }
 """A call of each command that ends with the root of the store that it has not found."""
 AUTHOR = ("-c", "user.name=eve", "-c", "user.email=eve@example.com")
@@ -74,10 +80,16 @@ def _commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[str, 
 
 
 _COMMANDS = dict(_commands(typer.main.get_command(app)))
-_OPTIONAL = {"contract consumers", "contract registry consumers", "coverage"}
+_OPTIONAL = {"contract registry consumers", "lineage coverage"}
 """Commands that can do without a store."""
 _OF_A_RUN = {"contract test", "mutate", "run"}
 """Commands whose store is that of `read_call`."""
+_OTHERS = {
+    *("doctor", "tables publish"),
+    *("tune apply", "tune approve", "tune reject", "tune review"),
+}
+"""`dql doctor` examines the store of gates, `dql tables publish` needs a catalog, and proposals may
+be in the history of a suite."""
 
 
 @pytest.fixture
@@ -116,7 +128,7 @@ def test_all_commands_with_a_store_have_the_same_option() -> None:
         for option in command.params
         if option.name == "results_root"
     }
-    assert options.keys() == CALLS.keys() | _OPTIONAL | _OF_A_RUN | {"doctor", "publish", "review"}
+    assert options.keys() == CALLS.keys() | _OPTIONAL | _OF_A_RUN | _OTHERS
     for name, option in options.items():
         assert option.opts == ["--results-root", "-R"], name
         # `dql doctor` looks at the store of the gates, not at the one of commands.
@@ -151,7 +163,9 @@ def test_a_run_takes_its_store_from_four_places_in_order(
 def test_a_command_that_can_do_without_a_store_says_that_a_typed_one_is_missing(
     home: Path, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    call = (*name.split(), "orders.dql") if name == "coverage" else (*name.split(), "orders")
+    call = (
+        (*name.split(), "orders.dql") if name == "lineage coverage" else (*name.split(), "orders")
+    )
     assert "no results under" in dql(*call, "--results-root", "of_option").output
     Path("dqx.toml").write_text('[defaults]\nresults_root = "of_toml"\n')
     assert "no results under" not in dql(*call).output

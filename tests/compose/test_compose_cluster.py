@@ -52,7 +52,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def run(lake: Path, connection: str) -> dict[str, Any]:
     dataset = f"orders={lake}/orders?date_column=ds"
-    options = ["--dataset", dataset, "--date", "2024-05-17", "--output", "json"]
+    options = ["--dataset", dataset, "--date", "2024-05-17", "--format", "json"]
     printed = output_of(
         [str(PROGRAMS / "dql"), "run", "orders.dql", "--connection", connection, *options],
         cwd=lake,

@@ -30,7 +30,7 @@ def test_a_contract_in_the_format(case: Case, tmp_path: Path) -> None:
     path = tmp_path / "contract.yaml"
     path.write_text(case.blocks[0].text)
     name = case.path.stem.removeprefix("to_").replace("_", "-")
-    result = dql("export", str(path), "--to", name)
+    result = dql("export", str(path), "--format", name)
     assert result.exit_code == 0, result.output
     case.expect(result.stdout + result.stderr)
 
@@ -41,24 +41,24 @@ def test_every_format_can_be_selected() -> None:
 
 def test_a_file_is_written(tmp_path: Path) -> None:
     output = tmp_path / "slots.html"
-    result = dql("export", SLOTS, "--to", "html", "--output", str(output))
+    result = dql("export", SLOTS, "--format", "html", "--output", str(output))
     assert (result.exit_code, result.stdout) == (0, "")
     assert output.read_text("utf-8").startswith("<!DOCTYPE html>")
 
 
 def test_several_models_need_a_model_name() -> None:
-    result = dql("export", ORDERS, "--to", "spark")
+    result = dql("export", ORDERS, "--format", "spark")
     assert result.exit_code == 2
     assert "has 2 models" in result.stderr
     assert "available: orders, line_items" in result.stderr
-    assert dql("export", ORDERS, "--to", "spark", "--model", "orders").exit_code == 0
-    result = dql("export", ORDERS, "--to", "odcs", "--model", "order")
+    assert dql("export", ORDERS, "--format", "spark", "--model", "orders").exit_code == 0
+    result = dql("export", ORDERS, "--format", "odcs", "--model", "order")
     assert "has no model 'order'" in result.stderr
     assert "did you mean 'orders'?" in result.stderr
 
 
 def test_a_missing_folder_is_reported() -> None:
-    result = dql("export", SLOTS, "--to", "html", "--output", "no/such/page.html")
+    result = dql("export", SLOTS, "--format", "html", "--output", "no/such/page.html")
     assert result.exit_code == 2
     assert result.stderr == "error: cannot write no/such/page.html: No such file or directory\n"
 
@@ -89,7 +89,7 @@ ROW = {
 def test_a_json_schema_admits_the_rows_that_the_contract_does(
     change: dict[str, Any], is_valid: bool
 ) -> None:
-    schema = json.loads(dql("export", SLOTS, "--to", "json-schema").stdout)
+    schema = json.loads(dql("export", SLOTS, "--format", "json-schema").stdout)
     Draft202012Validator.check_schema(schema)
     assert Draft202012Validator(schema).is_valid(ROW | change) is is_valid
 
@@ -99,9 +99,9 @@ def test_spark_reads_the_columns(spark: Any) -> None:
     from pyspark.sql.types import StructType
 
     for arguments in ((SLOTS,), (ORDERS, "--model", "orders")):
-        text = dql("export", *arguments, "--to", "spark").stdout
+        text = dql("export", *arguments, "--format", "spark").stdout
         struct = StructType.fromDDL(text)
         assert len(struct.fields) == len(text.splitlines())
-    first = StructType.fromDDL(dql("export", SLOTS, "--to", "spark").stdout).fields[0]
+    first = StructType.fromDDL(dql("export", SLOTS, "--format", "spark").stdout).fields[0]
     assert (first.name, first.nullable) == ("machine_id", False)
     assert first.metadata["comment"].startswith("Unique slot machine identifier")

@@ -19,7 +19,7 @@ COMMANDS = [
     ("lint",),
     ("to-suite",),
     ("clauses",),
-    *(("export", "--to", kind) for kind in ("odcs", "great-expectations", "html", "schema")),
+    *(("export", "--format", kind) for kind in ("odcs", "great-expectations", "html", "schema")),
 ]
 
 

@@ -99,7 +99,7 @@ def test_a_file_is_never_run(here: Path) -> None:
 
 
 def test_consumers_that_a_contract_lists_rely_on_their_pin_else_on_the_newest(here: Path) -> None:
-    assert rows(consumers("--json")) == [
+    assert rows(consumers("--format", "json")) == [
         ("bi", None, "2.1.0", None),
         ("risk", "1", "1.0.0", f"{ID} is deprecated"),
     ]
@@ -117,7 +117,7 @@ def test_pins_are_found_in_code(here: Path) -> None:
         "assert_contract(frame, 'dags/contracts/wagers.yaml', version='2')\n"
         "assert_contract(frame, 'dags/contracts/wagers.yaml', version='3')\n"
     )
-    found = consumers("--code", "dags", "--json")
+    found = consumers("--code", "dags", "--format", "json")
     assert rows(found)[2:] == [
         ("old", "1", "1.0.0", f"{ID} is deprecated"),
         ("open", None, "2.0.0", None),
@@ -145,7 +145,12 @@ def test_a_contract_in_the_code_itself_is_read(here: Path) -> None:
     (here / "dags" / "gate.py").write_text(
         f"ContractGateOperator(task_id='inline', contract='''{wagers('2.1.0')}''')\n"
     )
-    assert rows(consumers("--code", "dags", "--json"))[-1] == ("inline", None, "2.1.0", None)
+    assert rows(consumers("--code", "dags", "--format", "json"))[-1] == (
+        "inline",
+        None,
+        "2.1.0",
+        None,
+    )
 
 
 def test_undecidable_uses_are_warnings(here: Path) -> None:
@@ -177,7 +182,7 @@ def test_outdated_lists_the_consumers_of_ending_versions(here: Path) -> None:
         "ContractGateOperator(task_id='old', contract='contracts/wagers.yaml', expect_version=1)\n"
         "ContractGateOperator(task_id='new', contract='contracts/wagers.yaml', expect_version=2)\n"
     )
-    result = consumers("--code", "dags/gates.py", "--outdated", "--json")
+    result = consumers("--code", "dags/gates.py", "--outdated", "--format", "json")
     assert [row[0] for row in rows(result)] == ["risk", "old"]
     assert result.returncode == 1
 
@@ -230,7 +235,7 @@ def blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_blocks_are_consumers_of_the_versions_of_a_manifest(blocks: Path) -> None:
-    result = dql("contract", "registry", "consumers", CUSTOMERS, "--code", ".", "--json")
+    result = dql("contract", "registry", "consumers", CUSTOMERS, "--code", ".", "--format", "json")
     assert rows(result) == [
         ("old", "1", "1", "version 2 is there"),
         ("new", "2", "2", None),

@@ -240,7 +240,7 @@ def test_what_is_not_listed_is_shown_nowhere(here: Path, monkeypatch: pytest.Mon
     Path("peer.yaml").write_text(PEER, encoding="utf-8")
     Path("unset.yaml").write_text(PEER.replace("${NA:-XX}", "${NA}"), encoding="utf-8")
     shown = ""
-    for words in (["lint"], ["clauses"], ["to-suite"], ["export", "--to", "spark"]):
+    for words in (["lint"], ["clauses"], ["to-suite"], ["export", "--format", "spark"]):
         for file in ("peer.yaml", "unset.yaml"):
             result = dql("contract", words[0], file, *words[1:])
             assert result.output
@@ -284,7 +284,7 @@ def test_the_commands_know_the_variables_of_the_settings_and_of_the_call(
         assert code == 2
         assert "E429" in output
     assert run("--variable", "TABLE", "clauses", "peer.yaml")[0] == 0
-    assert run("--variable", "TABLE=t", "export", "peer.yaml", "--to", "spark")[0] == 0
+    assert run("--variable", "TABLE=t", "export", "peer.yaml", "--format", "spark")[0] == 0
     settings = '[contracts]\nenvironment = ["TABLE"]\n[contracts.variables]\nFORBIDDEN = "AT"\n'
     Path("dqx.toml").write_text(settings, encoding="utf-8")
     code, output = run("to-suite", "peer.yaml")

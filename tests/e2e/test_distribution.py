@@ -66,7 +66,7 @@ def test_a_suite_runs_from_the_wheel(programs: Path, jvm_archive: Path, tmp_path
     call = ["run", "s.dql", "--dataset", "t=t.parquet", "--date", "2024-03-02"]
     jvm = {SUBMIT_OPTIONS: with_archive(QUICK_JVM, str(jvm_archive))}
     printed = run(
-        [programs / "dql", *call, "--connection", "local[2]", "--output", "summary"],
+        [programs / "dql", *call, "--connection", "local[2]", "--format", "summary"],
         tmp_path,
         **jvm,
     )

@@ -148,7 +148,7 @@ def test_the_configuration_of_a_cluster_does_not_change_the_mode_of_a_session_of
     path = codes(tmp_path)[0].path
     suite = tmp_path / "codes.dql"
     suite.write_text(SUITE[: SUITE.index('  check "Filtered"')] + "}", encoding="utf-8")
-    call = [str(PROGRAMS / "dql"), "run", str(suite), "--date", "2024-01-02", "--output", "json"]
+    call = [str(PROGRAMS / "dql"), "run", str(suite), "--date", "2024-01-02", "--format", "json"]
     call += ["--dataset", f"codes={path}"]
     with ExitStack() as stack:
         settings = environment()

@@ -20,7 +20,7 @@ import pytest
 from deltalake import DeltaTable
 
 from dqx_airflow.cli.reports import write_reports
-from dqx_airflow.datasets.dqx_toml import Output
+from dqx_airflow.datasets.dqx_toml import RunFormat
 from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.engine.job import run_gates, run_job
 from dqx_airflow.engine.session.java import java_environment
@@ -41,7 +41,7 @@ def datasets(tmp_path: Path) -> tuple[DatasetRef, DatasetRef]:
     return masked_datasets(tmp_path)
 
 
-def printed(reports: list[GateReport], output: Output, gate: GateRequest) -> str:
+def printed(reports: list[GateReport], output: RunFormat, gate: GateRequest) -> str:
     """What `dql run` prints."""
     days = [report.run_key.date for report in reports]
     dates = [day - timedelta(number) for number, day in enumerate(days)]
@@ -64,8 +64,11 @@ def run(
     written = {
         "the report": to_json(report),
         "the drawn report": draw_report(report, root=gate.results_root),
-        **{f"the {kind.value}": printed([report], kind, gate) for kind in Output},
-        **{f"the {kind.value} of two dates": printed([report] * 2, kind, gate) for kind in Output},
+        **{f"the {kind.value}": printed([report], kind, gate) for kind in RunFormat},
+        **{
+            f"the {kind.value} of two dates": printed([report] * 2, kind, gate)
+            for kind in RunFormat
+        },
         "the log": f"{said.out}\n{said.err}\n{caplog.text}",
     }
     for flags in ([], ["--rows"], ["--format", "json"]):

@@ -441,10 +441,10 @@ def test_an_adopted_owner_must_have_promoted(tmp_path: Path) -> None:
         result = dql("tables", "adopt", *arguments)
         return result.returncode, result.output
 
-    code, text = adopt(target, "--gate", "new.gate", "--from", "odd.gate")
+    code, text = adopt(target, "--gate", "new.gate", "--from-gate", "odd.gate")
     assert code == 2
     assert f"gate 'odd.gate' has promoted nothing to {target}" in text
-    assert adopt(target, "--gate", "new.gate", "--from", "old.gate")[0] == 0
+    assert adopt(target, "--gate", "new.gate", "--from-gate", "old.gate")[0] == 0
     properties = DeltaTable(target).metadata().configuration
     assert adopted_by("new.gate", properties).keys() == {"old.gate"}
     assert adopted_by("old.gate", properties) == {}

@@ -177,7 +177,7 @@ def release(
     def called(*given: str) -> tuple[int, str]:
         suites = [str(suite), *(name for name in given if name.endswith(".dql"))]
         given = tuple(word for word in given if not word.endswith(".dql"))
-        places = [str(tmp_path / "quarantine"), *suites, "--to", str(tmp_path / "silver")]
+        places = [str(tmp_path / "quarantine"), *suites, "--into", str(tmp_path / "silver")]
         dataset = f"orders={tmp_path}/orders?date_column=ds&keys=id"
         who = ["--gate", "test.gate", "--date", str(TODAY), "--reason", "ticket 8"]
         where = ["--dataset", dataset, "--results-root", gate.results_root]
@@ -326,10 +326,10 @@ def test_slices_undated_data_and_texts_return_as_well(
         place, target = tmp_path / folder / "quarantine", tmp_path / folder / "silver"
         DeltaTable(str(place)).update({"amount": amount}, predicate=where)
         given = ["quarantine", "release", str(place), str(suite), "--gate", "test.gate[3]"]
-        given += ["--date", str(TODAY), "--reason", "r", "--to", str(target)]
+        given += ["--date", str(TODAY), "--reason", "r", "--into", str(target)]
         given += ["--dataset", settings[folder], "--results-root", gate.results_root]
         given += ["--promote-slice", f"ds={TODAY}"] if folder == "slices" else []
-        called = CliRunner().invoke(app, [*given, "--output", "json"])
+        called = CliRunner().invoke(app, [*given, "--format", "json"])
         rows = DeltaTable(str(target)).to_pyarrow_table().to_pylist()
         found[folder] = (called.output, sorted((row["id"], row["amount"]) for row in rows))
     assert found["texts"][1] == [(1, 1), (2, 7), (4, 4)], found["texts"][0]
@@ -381,7 +381,7 @@ def test_rows_return_over_spark_connect(
         [
             *(PROGRAMS / "dql", "quarantine", "release", tmp_path / "quarantine", suite),
             *("--gate", "test.gate", "--date", str(TODAY), "--reason", "ticket 8"),
-            *("--to", tmp_path / "silver", "--results-root", gate.results_root),
+            *("--into", tmp_path / "silver", "--results-root", gate.results_root),
             *("--dataset", f"orders={tmp_path}/orders?date_column=ds&keys=id"),
             *("--connection", connect_address),
         ],

@@ -136,11 +136,11 @@ def test_a_checkpoint_runs_the_suites_beside_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["deequ_checks.scala", "deequ_suggestions.json", "glue.dqdl"])
 def test_a_file_is_read_alike_if_its_tool_is_named(name: str) -> None:
     tool = "deequ" if "deequ" in name else "dqdl"
-    assert run(HERE / "cases" / name, "--from", tool) == run(HERE / "cases" / name)
+    assert run(HERE / "cases" / name, "--tool", tool) == run(HERE / "cases" / name)
 
 
 def test_an_unknown_tool_is_refused_with_the_known_ones() -> None:
-    code, _, account = run(HERE / "cases" / "glue.dqdl", "--from", "griffin")
+    code, _, account = run(HERE / "cases" / "glue.dqdl", "--tool", "griffin")
     assert code == 2
     assert "great-expectations" in account
 

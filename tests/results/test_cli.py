@@ -60,7 +60,9 @@ def test_list_shows_the_last_attempts_newest_first(root: str) -> None:
 
 def test_export_writes_a_message_of_the_open_standard(root: str, tmp_path: Path) -> None:
     path = tmp_path / "run.json"
-    done = dql("export", "00000001", "--to", "oors", "--results-root", root, "--output", str(path))
+    done = dql(
+        "export", "00000001", "--format", "oors", "--results-root", root, "--output", str(path)
+    )
     assert (done.exit_code, done.stdout) == (0, "")
     message = json.loads(path.read_text())
     assert (message["apiVersion"], message["kind"]) == ("v0.8.1", "ObservabilityResults")
@@ -84,13 +86,13 @@ def test_export_writes_a_message_of_the_open_standard(root: str, tmp_path: Path)
     assert "failing_rows" not in path.read_text()
     warns = sample_report(9, fail_on=Severity.P0, verdicts=(replace(FAILED, severity=Severity.P2),))
     assert [one["status"] for one in oors_message(warns)["results"]] == ["warn"]
-    unknown = dql("export", "ffff", "--to", "oors", "--results-root", root)
+    unknown = dql("export", "ffff", "--format", "oors", "--results-root", root)
     assert (unknown.exit_code, "no run ffff under" in unknown.output) == (2, True)
     assert (
-        json.loads(dql("export", "--to", "oors", "--results-root", root).stdout)["id"][:8]
+        json.loads(dql("export", "--format", "oors", "--results-root", root).stdout)["id"][:8]
         == "00000002"
     )
-    assert dql("export", "--to", "csv", "--results-root", root).exit_code == 2
+    assert dql("export", "--format", "csv", "--results-root", root).exit_code == 2
 
 
 @dataclass
@@ -119,7 +121,7 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
 
 
 def export_to(url: str, root: str, code: int) -> str:
-    done = dql("export", "00000001", "--to", "oors", "--results-root", root, "--url", url)
+    done = dql("export", "00000001", "--format", "oors", "--results-root", root, "--url", url)
     assert done.exit_code == code, done.output
     for secret in ("hook-of-ada", "k3y", "t0ken", "Traceback"):
         assert secret not in done.output
@@ -132,7 +134,7 @@ def test_export_posts_the_message_again_until_it_is_taken(
 ) -> None:
     monkeypatch.setenv("DQX_RESULTS_TOKEN", "t0ken")
     receiver.statuses[:] = [*before, 202]
-    expected = dql("export", "00000001", "--to", "oors", "--results-root", root).stdout
+    expected = dql("export", "00000001", "--format", "oors", "--results-root", root).stdout
     assert "sent run 00000001" in export_to(receiver.url, root, 0)
     assert receiver.got == [
         ("/hook-of-ada?key=k3y", "Bearer t0ken", json.loads(expected))

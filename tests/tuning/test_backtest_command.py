@@ -160,7 +160,7 @@ def test_invalid_calls_are_reported(here: Path, arguments: list[str], message: s
 
 
 def test_a_plot_shows_the_days(here: Path) -> None:
-    dql("--set", "LEAST=8", "--format", "svg", "--output-file", "days.svg")
+    dql("--set", "LEAST=8", "--format", "svg", "--output", "days.svg")
     root = ET.fromstring(Path("days.svg").read_text())
     titles = [one.text or "" for one in root.iter("{http://www.w3.org/2000/svg}title")]
     title = f"2024-12-03 {ROWS}: failed, proposed: passed; value 9; labelled: the data was fine"

@@ -76,7 +76,7 @@ def mutate(text: str, *arguments: str, code: int = 0) -> str:
 
 
 def faults(text: str, *arguments: str) -> dict[str, dict[str, Any]]:
-    listed = json.loads(mutate(text, "--output", "json", *arguments))["faults"]
+    listed = json.loads(mutate(text, "--format", "json", *arguments))["faults"]
     return {fault["text"]: fault for fault in listed}
 
 
@@ -128,9 +128,9 @@ def test_each_suggested_line_holds_on_the_past_days_and_notices_its_fault(lake: 
 
 def test_the_same_seed_hits_the_same_rows(lake: Path) -> None:
     text = suite("num_rows() > 0")
-    first = mutate(text, "--output", "json")
-    assert mutate(text, "--output", "json") == first
-    assert mutate(text, "--output", "json", "--seed", "1") != first
+    first = mutate(text, "--format", "json")
+    assert mutate(text, "--format", "json") == first
+    assert mutate(text, "--format", "json", "--seed", "1") != first
 
 
 def test_what_only_warns_is_said_and_does_not_count(lake: Path) -> None:
@@ -150,21 +150,21 @@ def test_what_only_warns_is_said_and_does_not_count(lake: Path) -> None:
 def test_what_cannot_be_judged_is_said_and_notices_nothing(
     lake: Path, claim: str, reason: str
 ) -> None:
-    done = json.loads(mutate(suite(claim, "num_rows() > 0"), "--output", "json"))
+    done = json.loads(mutate(suite(claim, "num_rows() > 0"), "--format", "json"))
     assert reason in done["not_judged"]["claim 0"]
     assert [fault for fault in done["faults"] if "claim 0" in fault["noticed_by"]] == []
 
 
 def test_a_score_below_the_least_one_ends_with_1(lake: Path) -> None:
     text = suite("num_rows() between 28 and 32")
-    score = 100 * json.loads(mutate(text, "--output", "json"))["score"]
+    score = 100 * json.loads(mutate(text, "--format", "json"))["score"]
     mutate(text, "--min", f"{score - 1}")
-    assert "faults block (" in mutate(text, "--min", f"{score + 1}", "--output", "summary", code=1)
+    assert "faults block (" in mutate(text, "--min", f"{score + 1}", "--format", "summary", code=1)
 
 
 def test_junit_has_a_failure_for_each_missed_fault(lake: Path) -> None:
     text = suite("num_rows() >= 28")
-    root = ET.fromstring(mutate(text, "--output", "junit"))
+    root = ET.fromstring(mutate(text, "--format", "junit"))
     missed = {name for name, fault in faults(text).items() if not fault["noticed_by"]}
     failed = {
         case.get("name") for case in root.iter("testcase") if case.find("failure") is not None
@@ -225,7 +225,7 @@ def test_the_fine_day_is_the_last_one_that_passed_in_the_version_of_then(lake: P
         assert report.outcome == ("blocked" if version else "passed")
         read = replace(report.datasets[0], location=str(lake / "orders"), version=version)
         ResultsStore("results").write(replace(report, datasets=(read,)))
-    done = dql("mutate", "orders.dql", "--output", "json")
+    done = dql("mutate", "orders.dql", "--format", "json")
     assert done.returncode == 0, done.output
     found = json.loads(done.output)
     assert found["date"] == (LAST - timedelta(days=1)).isoformat()

@@ -69,7 +69,7 @@ def dql(*arguments: str, code: int = 0) -> str:
 
 
 def changes(*arguments: str) -> list[dict[str, Any]]:
-    found = json.loads(dql("diff", *arguments, "--output", "json"))
+    found = json.loads(dql("diff", *arguments, "--format", "json"))
     return [change for suite in found["suites"] for change in suite["changes"]]
 
 
@@ -188,7 +188,7 @@ def test_values_of_another_table_of_that_name_judge_nothing(here: Path, tmp_path
     assert "dataset 'orders' is read differently by the gates a, b: add --gate" in output
     for output_format in ("github", "sarif"):
         machine = dql(
-            "diff", "--backtest", *PERIOD, "--results-root", root, "--output", output_format
+            "diff", "--backtest", *PERIOD, "--results-root", root, "--format", output_format
         )
         assert "new assertion 'v': no past day was judged" in machine
     (change,) = changes("--backtest", *PERIOD, "--results-root", root, "--gate", "a")
@@ -204,7 +204,7 @@ def test_the_page_of_the_code_has_the_finding_of_its_example(here: Path) -> None
     counts = {number: (900 if number in (2, 5) else 1200, 0) for number in range(6)}
     store_days("results", orders(counts), range(6), suite=right)
     Path("suites/orders.dql").write_text(wrong)
-    output = dql("diff", "--backtest", *PERIOD, "--results-root", "results", "--output", "sarif")
+    output = dql("diff", "--backtest", *PERIOD, "--results-root", "results", "--format", "sarif")
     (finding,) = json.loads(output)["runs"][0]["results"]
     assert finding["ruleId"] == "W051"
     assert shown.startswith(f"warning[W051]: {finding['message']['text']}")
@@ -221,10 +221,19 @@ def test_what_stored_values_do_not_decide_is_said_with_the_reason(here: Path) ->
     assert "no results under" in dql("diff", "--backtest", "--results-root", "empty", code=2)
 
 
+@pytest.mark.parametrize("form", ["text", "json", "markdown", "github", "sarif"])
+def test_a_path_that_never_was_is_an_error(here: Path, form: str) -> None:
+    Path("empty").mkdir()
+    for path in ("suites/ordres.dql", "empty", "nope"):
+        shown = dql("diff", "suites", path, "--format", form, code=2)
+        assert f"no .dql file found at {path}, neither now nor at HEAD" in shown
+    assert "did you mean 'orders.dql'?" in dql("diff", "suites/ordres.dql", code=2)
+
+
 def test_without_backtest_no_store_is_needed(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DQX_RESULTS_ROOT")
     assert dql("diff") == "no assertion differs from HEAD\n"
-    assert dql("diff", "--output", "github") == ""
+    assert dql("diff", "--format", "github") == ""
     Path("suites/orders.dql").write_text(SUITE.replace("LEAST = 10", "LEAST = 7"))
     lines = dql("diff").splitlines()
     assert lines[-3:] == [
@@ -250,8 +259,7 @@ def test_libraries_and_moved_files_are_compared_as_they_were(here: Path) -> None
         ("num_rows() >= 3 (P1)", "num_rows() >= 4 (P1)")
     ]
     git("rm", "-q", "-f", "suites/orders.dql")
-    missing = CliRunner().invoke(app, ["diff", "suites"]).stderr
-    assert missing.startswith("warning: no .dql file found at suites: ")
+    assert CliRunner().invoke(app, ["diff", "suites"]).stderr == ""
     assert [change["after"] for change in changes("suites", ".")][-3:] == [None] * 3
 
 
@@ -279,12 +287,12 @@ def test_what_cannot_be_compared_is_a_message(
 
 def test_a_comment_has_a_row_for_each_change_and_annotations_have_the_days(here: Path) -> None:
     Path("suites/orders.dql").write_text(SUITE.replace("LEAST = 10", "LEAST = 7"))
-    comment = dql("diff", "--backtest", *PERIOD, "--output", "markdown")
+    comment = dql("diff", "--backtest", *PERIOD, "--format", "markdown")
     assert "| changed | orders.volume.min\\_rows | num\\_rows() \\>= LEAST (10)" in comment
     assert "blocked -\\> passed on 2 days: 2024-12-03, 2024-12-06 |" in comment
-    (annotation,) = dql("diff", "--backtest", *PERIOD, "--output", "github").splitlines()
+    (annotation,) = dql("diff", "--backtest", *PERIOD, "--format", "github").splitlines()
     assert annotation.startswith("::warning file=suites/orders.dql,line=11,")
-    sarif = json.loads(dql("diff", "--backtest", *PERIOD, "--output", "sarif"))
+    sarif = json.loads(dql("diff", "--backtest", *PERIOD, "--format", "sarif"))
     (result,) = sarif["runs"][0]["results"]
     assert (result["ruleId"], result["level"]) == ("W051", "warning")
     assert "2024-12-03, 2024-12-06" in result["message"]["text"]

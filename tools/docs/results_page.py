@@ -106,16 +106,16 @@ them while gates run: deltalake 1.6 does not notice when two processes rewrite t
 the rows are then there twice. Our own commits guard against each other. Tables that another tool
 has given deletion vectors or column mapping are still read, but no longer merged or pruned.
 
-`dql results export latest --to oors --output run.json` writes one run as a message of the Open
+`dql results export latest --format oors --output run.json` writes one run as a message of the Open
 Observability Results Standard (OORS) of Bitol, 0.8.1. **That is a draft**, and the message
 changes with it. Each assertion is a result of type `check`: `pass`, `fail`, `warn` (it failed and
 cannot block), `skip` or `error` (it could not be evaluated), with its value, the clause of the
 contract as `relatesTo`, and the rows that it is about as `target.filter`. No rows are exported.
 
-`dql results export latest --to oors --url https://quality.example/oors` posts the message instead.
-A token in `DQX_RESULTS_TOKEN` is sent as `Authorization: Bearer`. If the server is busy or cannot
-be reached, it is tried three times; a message that arrives twice has the same `id`. Exit code 2 if
-the server refuses it, 4 if it failed. No output names more of the address than its host.
+`dql results export latest --format oors --url https://quality.example/oors` posts the message
+instead. A token in `DQX_RESULTS_TOKEN` is sent as `Authorization: Bearer`. If the server is busy or
+cannot be reached, it is tried three times; a message that arrives twice has the same `id`. Exit
+code 2 if the server refuses it, 4 if it failed. No output names more of the address than its host.
 """
 
 _TABLES: Mapping[str, str] = {

@@ -9,6 +9,7 @@ import typer
 from rich.text import Text
 
 from dqx_airflow.cli import exit_codes
+from dqx_airflow.cli.command import FORMAT
 from dqx_airflow.cli.contract.versions import read_versions
 from dqx_airflow.cli.json_objects import covered_contract_object
 from dqx_airflow.cli.reports import console_for, printable, table_of
@@ -17,14 +18,14 @@ from dqx_airflow.contracts.enforcement.coverage import ClauseCoverage
 from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.diagnostics.templates import filled
 
-ClausesFormat: TypeAlias = Literal["table", "json", "markdown"]
+ClausesFormat: TypeAlias = Literal["text", "json", "markdown"]
 
 
 def clauses(
     files: Annotated[list[str], typer.Argument(metavar="FILE...")],
     *,
     fail_on: Literal["unsupported"] | None = None,
-    format: ClausesFormat = "table",
+    format: Annotated[ClausesFormat, FORMAT] = "text",
 ) -> None:
     """List the clauses of contracts, and which of them are checked.
 
@@ -32,7 +33,7 @@ def clauses(
 
     :param files: Contracts: files, or REVISION:FILE in git.
     :param fail_on: Exit with 1 if an unsupported clause is left.
-    :param format: Output format: table, json or markdown.
+    :param format: Output format: text, json or markdown.
     """
     from dqx_airflow.contracts.enforcement.coverage import counts, coverage
 
@@ -46,7 +47,7 @@ def clauses(
             typer.echo(json_text([covered_contract_object(contract) for contract in covered]))
         case "markdown":
             typer.echo("\n\n".join(map(_as_markdown, covered)))
-        case "table":
+        case "text":
             _print_tables(covered)
     is_left = any(contract.counts["unsupported"] for contract in covered)
     if fail_on == "unsupported" and is_left:

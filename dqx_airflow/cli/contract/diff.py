@@ -12,6 +12,7 @@ import typer
 from rich.text import Text
 
 from dqx_airflow.cli.arguments import GateOption, SinceOption, UntilOption
+from dqx_airflow.cli.command import FORMAT
 from dqx_airflow.cli.contract.versions import ContractPair, contract_pairs, read_versions
 from dqx_airflow.cli.diff import DiffFormat, PastWanted, suite_diff, written
 from dqx_airflow.cli.exit_codes import EXIT_FAILED
@@ -38,7 +39,7 @@ def diff(
     places: Annotated[list[str], typer.Argument(metavar="OLD NEW")],
     *,
     git: Annotated[str | None, typer.Option(metavar="REV")] = None,
-    format: DiffFormat = "text",
+    format: Annotated[DiffFormat, FORMAT] = "text",
     semantic: Weight = "major",
     backtest: bool = False,
     since: SinceOption = None,

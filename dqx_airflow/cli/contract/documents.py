@@ -66,9 +66,10 @@ ExportFormat: TypeAlias = Literal[
 def export(
     file: Annotated[str, typer.Argument(metavar="FILE")],
     *,
-    to: ExportFormat,
+    format: Annotated[ExportFormat, command.FORMAT],
     model: str | None = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o")] = None,
+    output: command.OutputOption = None,
+    force: command.ForceOption = False,
 ) -> None:
     """Write a contract for another tool.
 
@@ -76,18 +77,18 @@ def export(
     than the contract. Exit code 2 if the contract has errors.
 
     :param file: A contract: a file, or REVISION:FILE in git.
-    :param to: The format.
+    :param format: The format of the other tool.
     :param model: The model, if the contract has several.
-    :param output: Write to a file instead of printing.
     """
     from dqx_airflow.contracts.export import FORMATS
 
+    path = command.writable(output, force=force)
     (contract,) = read_versions([file])
-    target = FORMATS[to]
+    target = FORMATS[format]
     if model is not None or target.is_of_one_model:
         contract = replace(contract, models=(model_of(contract, file, model),))
     exported = target.write(contract)
-    command.print_or_write(exported.text, output)
+    command.print_or_write(exported.text, path)
     for loss in exported.losses:
         typer.echo(f"not exported: {printable(str(loss))}", err=True)
 
@@ -127,7 +128,8 @@ def to_suite(
     file: Annotated[str, typer.Argument(metavar="FILE")],
     *,
     check: Annotated[Path | None, typer.Option(metavar="SUITE.dql")] = None,
-    output: Annotated[Path | None, typer.Option("--output", "-o")] = None,
+    output: command.OutputOption = None,
+    force: command.ForceOption = False,
 ) -> None:
     """Print the suite that a contract is compiled to.
 
@@ -137,14 +139,14 @@ def to_suite(
 
     :param file: A contract: a file, or REVISION:FILE in git.
     :param check: Compare with this suite instead of printing; exit 1 if they differ.
-    :param output: Write the suite to a file.
     """
+    path = command.writable(output, force=force)
     (contract,) = read_versions([file])
     text = compile_contract(contract).text
     if check is not None:
         _compare(check, text)
     else:
-        command.print_or_write(text, output)
+        command.print_or_write(text, path)
 
 
 def _compare(path: Path, compiled: str) -> None:

@@ -21,10 +21,11 @@ _NAME_OF_THREE_PARTS = re.compile(r"(?:[\w-]+|`[^`]+`)(?:\.(?:[\w-]+|`[^`]+`)){2
 
 def draft_contract(
     *,
-    table: Annotated[str, typer.Option("--from", metavar="LOCATION")],
-    format: FileFormat | None = None,
+    table: Annotated[str, typer.Option("--data", metavar="LOCATION")],
+    format: Annotated[FileFormat | None, typer.Option("--data-format")] = None,
     dialect: Literal["odcs", "fabric", "dcs"] = "odcs",
-    output: Annotated[Path | None, typer.Option("--output", "-o")] = None,
+    output: command.OutputOption = None,
+    force: command.ForceOption = False,
     connection: ConnectionOption = None,
 ) -> None:
     """Draft a contract from the data of a table.
@@ -40,17 +41,15 @@ def draft_contract(
         or table:NAME.
     :param format: The format of files, if their names do not show it.
     :param dialect: The dialect of the contract.
-    :param output: Write the contract to a new file; default: print it.
     """
     from dqx_airflow.contracts.drafting import draft_text
     from dqx_airflow.contracts.model import Dialect
 
-    if output is not None:
-        command.require_new(output)
+    file = command.writable(output, force=force)
     name = _table_name(table)
     settings = command.settings_here()
     if name is not None and format is not None:
-        raise RequestError("--format only applies to files")
+        raise RequestError("--data-format only applies to files")
     ref = DatasetRef("", table=name) if name is not None else DatasetRef("", path=table)
     masked = settings.with_masks(ref).masked
     if name is not None:
@@ -63,10 +62,10 @@ def draft_contract(
         from dqx_airflow.tuning.table_profile import profile_of_path
 
         observed = profile_of_path(table, format, settings.reader, masked)
-    command.print_or_write(draft_text(observed, Dialect(dialect)), output)
-    if output is not None:
+    command.print_or_write(draft_text(observed, Dialect(dialect)), file)
+    if file is not None:
         data = table if name is None else f"{_TABLE_MARK}{name}"
-        typer.echo(f"drafted {output}: test it with `dql contract test {output} --data {data}`")
+        typer.echo(f"drafted {file}: test it with `dql contract test {file} --data {data}`")
 
 
 def _table_name(place: str) -> str | None:

@@ -22,7 +22,7 @@ from dqx_airflow.values import Span
 def lint(
     paths: Annotated[list[Path] | None, typer.Argument(metavar="PATH...")] = None,
     *,
-    format: DiagnosticFormat = "text",
+    format: Annotated[DiagnosticFormat, command.FORMAT] = "text",
     ignore: list[str] | None = None,
     strict: bool = False,
     rules: bool = False,

@@ -61,7 +61,6 @@ DayOption = Annotated[
     datetime | None,
     typer.Option("--on", formats=["%Y-%m-%d"], help="The current day; default: today."),
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The id of a contract.")]
 
 
@@ -107,7 +106,7 @@ def consumers(
     days: Annotated[int, typer.Option(min=1, max=3650)] = 7,
     datalex: Annotated[Path | None, typer.Option(metavar="MANIFEST")] = None,
     on: DayOption = None,
-    as_json: JsonOption = False,
+    format: command.TextFormatOption = "text",
 ) -> None:
     """List who relies on a contract, and on which version.
 
@@ -144,7 +143,7 @@ def consumers(
 
         relying = reliances(versions_of(registry_at(place), contract_id), day, uses)
     shown = [reliance for reliance in relying if reliance.concern or not outdated]
-    text = json_text([consumer_object(one) for one in shown]) if as_json else None
+    text = json_text([consumer_object(one) for one in shown]) if format == "json" else None
     head = ("consumer", "pin", "version", "use", "state")
     unknown = f"no consumers of {contract_id} are known"
     nothing = "no outdated consumers" if outdated else unknown
@@ -271,7 +270,9 @@ def publish(
 
 
 @app.command("list")
-def list_(*, place: PlaceOption, on: DayOption = None, as_json: JsonOption = False) -> None:
+def list_(
+    *, place: PlaceOption, on: DayOption = None, format: command.TextFormatOption = "text"
+) -> None:
     """List the contracts, each with its newest version and state."""
     registry = registry_at(place)
     day = day_of(on)
@@ -281,7 +282,7 @@ def list_(*, place: PlaceOption, on: DayOption = None, as_json: JsonOption = Fal
         for versions in map(registry.versions, registry.ids())
     ]
     names = ("contract", "version", "published", "owner", "versions", "state")
-    _print_facts(facts, names, as_json=as_json)
+    _print_facts(facts, names, format)
 
 
 @app.command("show")
@@ -291,7 +292,7 @@ def show(
     place: PlaceOption,
     version: str | None = None,
     on: DayOption = None,
-    as_json: JsonOption = False,
+    format: command.TextFormatOption = "text",
 ) -> None:
     """Show the versions of a contract, or the source of one of them.
 
@@ -302,7 +303,7 @@ def show(
     versions = versions_of(registry, contract_id)
     if version is None:
         facts = [_facts(published, day) for published in versions]
-        _print_facts(facts, ("version", "published", "state"), as_json=as_json)
+        _print_facts(facts, ("version", "published", "state"), format)
         return
     newest = newest_of(versions, version)
     if newest is None:
@@ -337,10 +338,10 @@ _FACTS_OF_COLUMNS = {"contract": "id", "published": "published_on"}
 
 
 def _print_facts(
-    facts: Sequence[Mapping[str, object]], columns: Sequence[str], *, as_json: bool
+    facts: Sequence[Mapping[str, object]], columns: Sequence[str], format: command.TextOrJson
 ) -> None:
     """Prints facts as JSON, or some of them as the columns of a table."""
     names = [_FACTS_OF_COLUMNS.get(column, column) for column in columns]
     rows = [[str(row[name] or "") for name in names] for row in facts]
-    text = json_text(facts) if as_json else None
+    text = json_text(facts) if format == "json" else None
     command.print_list(text, columns, rows, "no contracts are published yet")

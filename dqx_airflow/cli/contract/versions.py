@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import typer
 
-from dqx_airflow.cli.command import CONTRACT_ENDINGS, variables_in
+from dqx_airflow.cli.command import CONTRACT_ENDINGS, variables_in, what_to_give
 from dqx_airflow.cli.exit_codes import EXIT_WRONG
 from dqx_airflow.contracts.data_product import DataProduct, read_data_product
 from dqx_airflow.contracts.dialects import is_data_product, recognised
@@ -43,16 +43,14 @@ def contract_pairs(revision: str, paths: Sequence[str]) -> tuple[ContractPair, .
     read is reported, and ends the command.
     """
     before = dict(valid_contracts(_git_files(revision, paths)))
-    files, _ = contract_files(map(Path, paths))
+    files, missing = contract_files(map(Path, paths))
+    _require_known([path for path in missing if not _some_below(path, before)], revision)
     after = dict(valid_contracts((_key(str(file)), file) for file in files))
     new = {contract.id for path, contract in after.items() if path not in before}
     if new - {contract.id for contract in before.values()}:
         before |= {
             path: contract for path, contract in _gone(revision, before) if contract.id in new
         }
-    if not before and not after:
-        shown = ", ".join(paths)
-        raise RequestError(f"no contract found at {shown}, neither now nor at {revision}")
     pairs: list[ContractPair] = []
     for path in [path for path in after if path in before]:
         if before[path].id == after[path].id:
@@ -69,6 +67,21 @@ def contract_pairs(revision: str, paths: Sequence[str]) -> tuple[ContractPair, .
     pairs += [(contract, None) for contract in before.values()]
     pairs += [(None, contract) for contract in after.values()]
     return tuple(sorted(pairs, key=_file))
+
+
+def _some_below(path: Path, names: Iterable[str]) -> bool:
+    """Whether a path was one of these files, or has one of them below."""
+    return any(PurePosixPath(name).is_relative_to(_key(str(path))) for name in names)
+
+
+def _require_known(unknown: Sequence[Path], revision: str) -> None:
+    """:raises RequestError: there are paths without a contract, now and at the revision."""
+    if unknown:
+        shown = ", ".join(map(str, unknown))
+        raise RequestError(
+            f"no contract found at {shown}, neither now nor at {revision}",
+            what_to_give(unknown[0], CONTRACT_ENDINGS),
+        )
 
 
 def _gone(revision: str, known_paths: Collection[str]) -> Iterator[tuple[str, Contract]]:

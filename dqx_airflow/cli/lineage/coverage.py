@@ -40,7 +40,7 @@ def coverage(
     least: Annotated[
         float, typer.Option("--min", min=0, max=100, metavar="PERCENT", callback=command.finite)
     ] = 0,
-    output: command.TableOrJson = "table",
+    format: command.TextFormatOption = "text",
 ) -> None:
     """List the tables and columns of a data flow that nothing checks.
 
@@ -62,7 +62,6 @@ def coverage(
     :param results_root: The root of the results store, whose gates count, with their last runs;
         default: results_root in dqx.toml, then Airflow's setting.
     :param least: The share of the tables that must be checked, in percent.
-    :param output: Output format: table or json.
     """
     from dqx_airflow.cli.calls import read_call
 
@@ -81,7 +80,7 @@ def coverage(
     checked = sum(bool(table.checked_by) for table in tables)
     columns = sum(table.columns for table in tables)
     seen = columns - sum(len(table.unseen) for table in tables)
-    if output == "json":
+    if format == "json":
         totals = {"tables": len(tables), "checked": checked, "columns": columns, "seen": seen}
         typer.echo(json_text({"totals": totals, "tables": list(map(asdict, tables))}))
     else:

@@ -25,7 +25,7 @@ def flush(
     timeout: Annotated[
         float, typer.Option(min=0.1, max=LONGEST_TIME_S, callback=command.finite)
     ] = 60.0,
-    output: command.TextFormatOption = "text",
+    format: command.TextFormatOption = "text",
 ) -> None:
     """Send the lineage events that gates could not send.
 
@@ -57,7 +57,7 @@ def flush(
 
         with LineageEmitter(folder, time_budget=TimeBudget(timeout, _EACH_S)) as emitter:
             sent, left = emitter.resend()
-    if output == "json":
+    if format == "json":
         typer.echo(json.dumps({"spool": str(folder), "sent": sent, "left": left}))
     else:
         typer.echo(f"{sent} sent, {left} left in {folder}")

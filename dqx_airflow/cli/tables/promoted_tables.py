@@ -17,7 +17,7 @@ def adopt(
     target: Annotated[str, typer.Argument(metavar="TARGET")],
     *,
     gate: str,
-    owner: Annotated[str | None, typer.Option("--from")] = None,
+    owner: Annotated[str | None, typer.Option("--from-gate", metavar="GATE")] = None,
 ) -> None:
     """Let a gate replace the rows that a gate has promoted into a table.
 
@@ -66,7 +66,7 @@ def verify(
     *,
     results_root: ResultsRootOption = None,
     public_key: str | None = None,
-    output: command.TextFormatOption = "text",
+    format: command.TextFormatOption = "text",
 ) -> None:
     """Verify that a version of a table is what gates passed.
 
@@ -81,6 +81,6 @@ def verify(
     named = re.fullmatch(r"(.+)@(\d{1,4000})", table, re.ASCII)
     path, number = (named[1], int(named[2])) if named else (table, None)
     found = verify_table(results_of(results_root), path, number, public_key)
-    typer.echo(command.json_if(output, found) or str(found))
+    typer.echo(command.json_if(format, found) or str(found))
     if found.differences:
         raise typer.Exit(exit_codes.EXIT_FAILED)

@@ -26,7 +26,7 @@ def publish(
     table: Annotated[str, typer.Argument(metavar="TABLE")],
     *,
     branch: str,
-    to: str = "main",
+    into: str = "main",
     catalog: str | None = None,
     run: str | None = None,
     unjudged: bool = False,
@@ -41,7 +41,7 @@ def publish(
 
     :param table: The name of the table in the catalog, such as sales.orders.
     :param branch: The branch that was written and judged.
-    :param to: The branch that is read.
+    :param into: The branch that is read.
     :param catalog: The catalog in the configuration of PyIceberg; default: the one that it names.
     :param run: The run of the gate, which must have passed, and have read the snapshot that the
         branch has: the first characters of its id.
@@ -64,28 +64,28 @@ def publish(
     report = None if run is None else find_run(results_of(results_root), run)
     refs = found.refs()
     branches = {name: ref for name, ref in refs.items() if ref.snapshot_ref_type == "branch"}
-    for name in {branch, *({to} & refs.keys())} - branches.keys():
+    for name in {branch, *({into} & refs.keys())} - branches.keys():
         hint = did_you_mean(name, branches) or ""
         raise RequestError(f"{table} has no branch '{name}'", hint)
     head = branches[branch].snapshot_id
-    target = branches.get(to)
+    target = branches.get(into)
     if snapshot not in (None, head):
         _refuse(f"branch {branch} has snapshot {head}, not {snapshot}")
     if report is not None and (problem := _objection(report, found, branch, head)):
         _refuse(f"run {report.run_id[:8]} {problem}")
     before = ancestors_of(found.snapshot_by_id(head), found.metadata)
     if target and target.snapshot_id not in {one.snapshot_id for one in before}:
-        _refuse(f"branch {to} has moved since {branch} began: write {branch} again from {to}")
+        _refuse(f"branch {into} has moved since {branch} began: write {branch} again from {into}")
     # How long snapshots of the branch are kept stays as it is.
     other = {"snapshot_id", "snapshot_ref_type"}
     kept = target.model_dump(exclude=other, by_alias=False) if target else {}
     try:
-        found.manage_snapshots().create_branch(head, to, **kept).commit()
+        found.manage_snapshots().create_branch(head, into, **kept).commit()
     except CommitFailedException:
-        _refuse(f"branch {to} moved at the same time: try again")
+        _refuse(f"branch {into} moved at the same time: try again")
     except Exception as error:
         raise _failed(error) from error
-    typer.echo(f"{to} has snapshot {head} of {branch}")
+    typer.echo(f"{into} has snapshot {head} of {branch}")
 
 
 def _refuse(problem: str) -> None:

@@ -16,7 +16,14 @@ import typer
 from rich.text import Text
 
 from dqx_airflow.cli import arguments
-from dqx_airflow.cli.command import of_spark, print_or_write
+from dqx_airflow.cli.command import (
+    FORMAT,
+    ForceOption,
+    OutputOption,
+    of_spark,
+    print_or_write,
+    writable,
+)
 from dqx_airflow.cli.json_objects import compared_assertion_object
 from dqx_airflow.cli.reports import console_for, printable, table_of
 from dqx_airflow.cli.stores import ResultsRootOption, results_of
@@ -45,7 +52,7 @@ if TYPE_CHECKING:
 _MOST_NAMED = 5
 _MOST_REASONS = 3
 
-BacktestFormat: TypeAlias = Literal["table", "json", "svg", "html"]
+BacktestFormat: TypeAlias = Literal["text", "json", "svg", "html"]
 
 
 def backtest(
@@ -62,8 +69,9 @@ def backtest(
     dataset: arguments.DatasetOption = None,
     connection: arguments.ConnectionOption = None,
     config: arguments.ConfigOption = None,
-    output: Annotated[BacktestFormat, typer.Option("--format")] = "table",
-    output_file: arguments.OutputFileOption = None,
+    format: Annotated[BacktestFormat, FORMAT] = "text",
+    output: OutputOption = None,
+    force: ForceOption = False,
 ) -> None:
     """Show what other limits would have passed and failed on past days.
 
@@ -74,11 +82,12 @@ def backtest(
     :param values: A tunable with the value to try: NAME=VALUE. Repeatable.
     :param proposal: The changed suite, or a proposal as JSON.
     :param fill: Measure the days that the store lacks, in one scan.
-    :param output: Output format: table, json, svg or html.
+    :param format: Output format: text, json, svg or html.
     """
     checked = arguments.suite_file(suite).read()
     name = checked.valid_suite.name.value
     first, last = arguments.first_and_last(since, until, default=90)
+    file = writable(output, force=force)
     stored = results_of(results_root, suite.parent)
     days = past_days(stored, name, first, last, gate=gate, map_index=map_index)
     if fill:
@@ -89,10 +98,10 @@ def backtest(
         first = first if since else days[0].date
         last = last if until else days[-1].date
     comparison = _compared(checked, suite, _all_days(days, first, last), values or [], proposal)
-    if output == "table" and output_file is None:
+    if format == "text" and file is None:
         _print_comparison(comparison)
     else:
-        print_or_write(_written(comparison, output), output_file)
+        print_or_write(_written(comparison, format), file)
 
 
 def _all_days(days: tuple[PastDay, ...], first: date, last: date) -> list[PastDay]:
@@ -148,17 +157,17 @@ def _text_of_file(path: Path) -> str:
         raise RequestError(f"cannot read {path}: {error}") from error
 
 
-def _written(comparison: BacktestComparison, output: BacktestFormat) -> str:
+def _written(comparison: BacktestComparison, format: BacktestFormat) -> str:
     from dqx_airflow.tuning.drawings import calendar_html, calendar_svg
 
-    match output:
+    match format:
         case "svg":
             return calendar_svg(comparison)
         case "html":
             return calendar_html(comparison)
         case "json":
             return machine_formats.json_text(_comparison_fields(comparison)) + "\n"
-        case "table":
+        case "text":
             out = StringIO()
             _print_comparison(comparison, out)
             return out.getvalue()

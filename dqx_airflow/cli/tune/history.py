@@ -30,18 +30,18 @@ def history(
     suite: arguments.SuiteArgument,
     *,
     param: str | None = None,
-    output: Annotated[command.SheetFormat, typer.Option("--format")] = "table",
+    format: Annotated[command.SheetFormat, command.FORMAT] = "text",
 ) -> None:
     """Show the changes of a suite, oldest first.
 
     :param param: Only changes of this tunable.
-    :param output: Output format: table, json or csv.
+    :param format: Output format: text, json or csv.
     """
     entries = _entries(suite, param)
     text = None
-    if output == "json":
+    if format == "json":
         text = json_text([{"entry": number, **entry} for number, entry in entries])
-    elif output == "csv":
+    elif format == "csv":
         text = _history_csv(entries)
     nothing = "no changes" if param is None else f"no changes of {param}"
     command.print_list(text, *_history_table(entries, arguments.units_in(suite)), nothing)

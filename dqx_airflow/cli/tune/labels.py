@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dqx_airflow.cli import arguments
-from dqx_airflow.cli.command import SheetFormat, print_list
+from dqx_airflow.cli.command import FORMAT, SheetFormat, print_list
 from dqx_airflow.cli.json_objects import alert_object
 from dqx_airflow.cli.stores import ResultsRootOption, results_of
 from dqx_airflow.diagnostics import diagnostic
@@ -40,14 +40,14 @@ def alerts(
     gate: arguments.GateOption = None,
     map_index: arguments.MapIndexOption = None,
     results_root: ResultsRootOption = None,
-    output: Annotated[SheetFormat, typer.Option("--format")] = "table",
+    format: Annotated[SheetFormat, FORMAT] = "text",
 ) -> None:
     """List the failures of the last days and their labels, oldest first.
 
     :param unlabeled: Only failures without a label.
     :param days: The number of days, up to the last one.
     :param until: The last day; default: today.
-    :param output: Output format: table, json, or csv to fill in for `dql tune label`.
+    :param format: Output format: text, json, or csv to fill in for `dql tune label`.
     """
     from dqx_airflow.results.alerts import alerts as find_alerts
     from dqx_airflow.results.past_days import runs_of_suite
@@ -66,12 +66,12 @@ def alerts(
     nothing = f"no {noun} in the {days} days up to {last}"
     if newest is not None:
         nothing = f"no results in the {days} days up to {last}: the newest are of {newest}"
-        if output != "table":
+        if format != "text":
             typer.echo(nothing, err=True)
     text = None
-    if output == "json":
+    if format == "json":
         text = json_text([alert_object(alert) for alert in listed])
-    elif output == "csv":
+    elif format == "csv":
         text = _alerts_csv(listed)
     print_list(text, *_alerts_table(listed), nothing)
 

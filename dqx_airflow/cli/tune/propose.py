@@ -45,7 +45,7 @@ def propose(
     output_dir: Path | None = None,
     gate: arguments.GateOption = None,
     results_root: ResultsRootOption = None,
-    output: command.TableFormatOption = "table",
+    format: command.TextFormatOption = "text",
 ) -> None:
     """Propose limits that would have raised fewer false alarms.
 
@@ -72,7 +72,7 @@ def propose(
     applied = _queue(stored, file, proposals) if queue else []
     if output_dir is not None:
         _write(output_dir, proposals)
-    if output == "json":
+    if format == "json":
         typer.echo(json_text([_fields_of(result, applied) for result in tuned]))
         return
     _print(suite, tuned, days)

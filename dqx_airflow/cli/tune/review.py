@@ -31,14 +31,14 @@ def review(
     suite: arguments.SuiteArgument,
     *,
     results_root: ResultsRootOption = None,
-    output: command.TableFormatOption = "table",
+    format: command.TextFormatOption = "text",
 ) -> None:
     """List the proposed changes of a suite that wait for a decision.
 
     Proposals are in the results store or, if an algorithm saved the suite without one, in the
     history of the suite.
     """
-    _print_proposals(_queue_of(suite, results_root).all_pending(), output)
+    _print_proposals(_queue_of(suite, results_root).all_pending(), format)
 
 
 def approve(
@@ -104,14 +104,14 @@ def _described(proposal: Proposal) -> str:
     return f"{_changes_of(proposal)} ({proposal.id} by {proposal.agent})"
 
 
-def _print_proposals(waiting: list[Proposal], output: command.TableOrJson) -> None:
+def _print_proposals(waiting: list[Proposal], format: command.TextOrJson) -> None:
     from dqx_airflow.cli.reports import printable
 
     rows = []
     for proposal in waiting:
         at = f"{proposal.at:%Y-%m-%d %H:%M}Z"
         rows.append((proposal.id, at, proposal.agent, _changes_of(proposal), proposal.reason or ""))
-    is_json = output == "json"
+    is_json = format == "json"
     plain = [json.loads(proposal.to_json()) for proposal in waiting]
     head = ("id", "proposed", "agent", "change", "why")
     command.print_list(json_text(plain) if is_json else None, head, rows, "no pending proposals")

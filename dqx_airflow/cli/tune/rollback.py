@@ -12,7 +12,7 @@ from dqx_airflow.cli import arguments
 def rollback(
     suite: arguments.SuiteArgument,
     *,
-    to: Annotated[str, typer.Option(metavar="DATE|TIME|ENTRY")],
+    to_entry: Annotated[str, typer.Option(metavar="DATE|TIME|ENTRY")],
     reason: str | None = None,
     dry_run: bool = False,
 ) -> None:
@@ -21,8 +21,8 @@ def rollback(
     The history records the rollback as new entries and keeps the earlier ones. What cannot be
     undone, since the suite was edited there, is named, with what to write by hand.
 
-    :param to: The end of a day (UTC), a time, or the number of an entry of `dql tune history`; 0 is
-        before everything.
+    :param to_entry: The end of a day (UTC), a time, or the number of an entry of `dql tune
+        history`; 0 is before everything.
     :param reason: The reason, stored in the history.
     :param dry_run: Only show what would change.
     """
@@ -34,11 +34,11 @@ def rollback(
     file = arguments.suite_file(suite)
     file.read()  # a file that is not a suite has no history
     log = file.history
-    cut = cut_of(to, file.history)
+    cut = cut_of(to_entry, file.history)
     taken = undone(file, cut)
     current_values = {tunable.name: tunable.value for tunable in tunables_of(taken.suite)}
     units = units_of(taken.suite)
-    facts = {"to": to, "id": new_id()}
+    facts = {"to": to_entry, "id": new_id()}
     earlier_values = values_at(log.changes(), cut)
     changes = [
         ParamChange(name, value, reason=reason, action="rollback", facts=tuple(facts.items()))

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from dqx_airflow.cli import arguments
-from dqx_airflow.cli.command import TableFormatOption
+from dqx_airflow.cli.command import TextFormatOption
 from dqx_airflow.cli.reports import print_table, printable
 from dqx_airflow.cli.stores import ResultsRootOption, existing_results
 from dqx_airflow.diagnostics import machine_formats
@@ -34,7 +34,7 @@ def shadow(
     name: str | None = None,
     gate: arguments.GateOption = None,
     results_root: ResultsRootOption = None,
-    output: TableFormatOption = "table",
+    format: TextFormatOption = "text",
 ) -> None:
     """Compare the failures of a suite with the failures of its shadow.
 
@@ -57,7 +57,7 @@ def shadow(
         raise RequestError(f"no shadow '{chosen}' ran", f"shadows were: {', '.join(names)}")
     days = [day for day in observed if day.shadow == chosen]
     compared = compare_alarms([day for day in days if day.problem is None])
-    if output == "json":
+    if format == "json":
         typer.echo(machine_formats.json_text(_shadow_fields(chosen, days, compared)))
         return
     _print_shadow(chosen, days, compared)

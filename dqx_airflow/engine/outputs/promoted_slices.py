@@ -323,7 +323,7 @@ class Promoter:
         )
 
 
-_ADOPT = "run `dql tables adopt {target} --gate {gate} --from {owner}`"
+_ADOPT = "run `dql tables adopt {target} --gate {gate} --from-gate {owner}`"
 _ADOPT_OWN = "run `dql tables adopt {target} --gate {gate}`"
 _SLICE = (
     "set promote_slice to the values of the rows of this task, as in "
