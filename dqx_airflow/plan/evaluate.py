@@ -16,6 +16,8 @@ from dqx_airflow.dql.printer import show
 from dqx_airflow.limits import DEFAULT_SAMPLE_ROWS
 from dqx_airflow.metrics.metric import ArgumentKind, Scan
 from dqx_airflow.plan import condition, measurements, model, term_values
+from dqx_airflow.plan.group_values import GroupView
+from dqx_airflow.plan.group_verdict import GroupsJudgement
 from dqx_airflow.plan.groupings import misfit
 from dqx_airflow.plan.masks import masked_verdict, without_quotes
 from dqx_airflow.plan.schema_check import INFINITE
@@ -147,7 +149,7 @@ class Judge:
     ) -> Verdict:
         """The verdict on an assertion that is judged for each group."""
         measured = self.measured
-        view = condition.GroupView(assertion, self.scanned)
+        view = GroupView(assertion, self.scanned)
         if (reason := misfit(groups, view.column_types)) is not None:
             return verdict(Status.ERROR, reason)
         clear = view.clear_passes(measured.plan.date, measured.skip_dates)
@@ -164,7 +166,7 @@ class Judge:
                 of_group = Judge(replace(measured, values=seen.values), seen)
                 by_values[values] = of_group._judged(assertion)
             judged[group] = by_values[values]
-        of_groups = condition.GroupsJudgement(assertion, measured.plan, groups, judged)
+        of_groups = GroupsJudgement(assertion, measured.plan, groups, judged)
         on_groups = of_groups.verdict(self.sample_rows)
         without_values = verdict(on_groups.status, on_groups.reason)
         of_worst = _with_values(without_values, assertion, on_groups.worst)

@@ -26,7 +26,7 @@ from dqx_airflow.metrics.usual_limits import UsualLimits
 from dqx_airflow.plan import model
 from dqx_airflow.plan.adjustments import active_profiles
 from dqx_airflow.plan.claim_compiler import is_volume
-from dqx_airflow.plan.condition import Side, compare
+from dqx_airflow.plan.number_comparison import Side, compare
 from dqx_airflow.plan.resolve import QUIET, resolve
 from dqx_airflow.plan.selection import left_of
 from dqx_airflow.results.past_days import PastDay

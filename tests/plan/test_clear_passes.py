@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dqx_airflow.dql.check import check_source
-from dqx_airflow.plan import condition
 from dqx_airflow.plan.evaluate import evaluate
+from dqx_airflow.plan.group_values import GroupView
 from dqx_airflow.plan.model import GroupValues, Scanned
 from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.values import DatasetRef, SourceFile, Verdict
@@ -61,5 +61,5 @@ def test_each_value_alone_and_all_together_have_the_verdict_of_a_full_judgement(
     cases.append({(str(number),): value for number, value in enumerate(VALUES)})
     cases += [{("b",): 7, ("a",): value, ("c",): 7, ("d",): value} for value in VALUES]
     quick = [verdicts_of(claim, case) for case in cases]
-    monkeypatch.setattr(condition.GroupView, "clear_passes", lambda *_: {})
+    monkeypatch.setattr(GroupView, "clear_passes", lambda *_: {})
     assert quick == [verdicts_of(claim, case) for case in cases]

@@ -28,8 +28,8 @@ from dqx_airflow.metrics.spark_values import FLOATING
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, decimal_size, family_of, widest
 from dqx_airflow.plan import schema_check
-from dqx_airflow.plan.condition import FLOAT_TOLERANCE
 from dqx_airflow.plan.model import MetricRequest, Scanned
+from dqx_airflow.plan.number_comparison import FLOAT_TOLERANCE
 from dqx_airflow.plan.row_comparisons import as_key
 from dqx_airflow.plan.row_types import TypeObjection
 from dqx_airflow.plan.schema_check import MOST_NEAR, ColumnPair, Differences, Match, PairedColumns

@@ -14,10 +14,10 @@ from dqx_airflow.metrics.builtin.counts import count_nan
 from dqx_airflow.metrics.metric import ArgumentKind, Scan
 from dqx_airflow.metrics.sql import OVERFLOW
 from dqx_airflow.plan import model, schema_check
-from dqx_airflow.plan.condition import is_within
 from dqx_airflow.plan.groupings import only_listed, too_many_groups
 from dqx_airflow.plan.in_memory.predicates import EvaluatedRow, Known, UntranslatablePatternError
 from dqx_airflow.plan.in_memory.table import Table
+from dqx_airflow.plan.number_comparison import is_within
 from dqx_airflow.plan.predicates import fail_undecided, voids_of
 from dqx_airflow.plan.row_types import RowTypes, TypeObjection
 from dqx_airflow.values import DatasetRef, MetricValue
