@@ -291,7 +291,7 @@ class StoredDatabase:
     def datasets(self) -> tuple[DatasetRef, ...]:
         """The datasets of the runs in the store."""
         if self._datasets is None:
-            from dqx_airflow.results.past_days import dataset_names
+            from dqx_airflow.results.past_runs import dataset_names
 
             names = dataset_names(self._results)
             self._datasets = tuple(DatasetRef(name, table=name, date_column="?") for name in names)
@@ -370,7 +370,7 @@ class StoredDatabase:
         :param days: the value of `{days}` in the SQL.
         :raises StoreError: the store cannot be read, or the SQL is invalid.
         """
-        from dqx_airflow.results.past_days import query_results
+        from dqx_airflow.results.dql_results import query_results
 
         text = sql.replace("{days}", str(int(days)))
         return query_results(self._results, text)

@@ -209,7 +209,7 @@ def require_days(days: Sequence[PastDay], results: StoredResults, wanted: RunsWa
     """:raises RequestError: there are no days: a suite has no results in a period."""
     if days:
         return
-    from dqx_airflow.results.past_days import newest_date
+    from dqx_airflow.results.past_runs import newest_date
 
     newest = newest_date(results, wanted)
     raise RequestError(

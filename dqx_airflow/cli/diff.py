@@ -43,7 +43,8 @@ from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.resolve import QUIET, resolve
 from dqx_airflow.plan.selection import assumed
-from dqx_airflow.results.past_days import PastDay, past_days, runs_of_suite
+from dqx_airflow.results.past_days import PastDay, past_days
+from dqx_airflow.results.past_runs import runs_of_suite
 from dqx_airflow.results.values_of_gates import with_values_of_gates
 from dqx_airflow.tuning.suite_diff import ChangedAssertion, changed_assertions
 from dqx_airflow.values import SourceFile, Span

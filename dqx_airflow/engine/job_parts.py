@@ -24,8 +24,8 @@ from dqx_airflow.plan.evaluate import decide
 from dqx_airflow.plan.model import Plan, PlannedAssertion
 from dqx_airflow.plan.selection import checked_suite, plan_of, selected_clauses, shadow_plan
 from dqx_airflow.plan.waivers import with_acceptance, with_waivers
-from dqx_airflow.results.past_days import read_labels
 from dqx_airflow.results.query import StoredResults
+from dqx_airflow.results.stored_labels import read_labels
 from dqx_airflow.values import GateRequest, Outcome, Verdict
 from dqx_airflow.values.report import Acceptance, Decisions
 

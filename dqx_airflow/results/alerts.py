@@ -12,9 +12,10 @@ from typing import TypeAlias
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results import schema
-from dqx_airflow.results.past_days import Label, PastRun, past_runs, read_labels, runs_of_suite
+from dqx_airflow.results.past_runs import PastRun, past_runs, runs_of_suite
 from dqx_airflow.results.query import RunsWanted, StoredResults, equals, is_in, opened
 from dqx_airflow.results.report_rows import verdict_from_row
+from dqx_airflow.results.stored_labels import Label, read_labels
 from dqx_airflow.values import FailingRow, RunKey, Status, Verdict
 
 OF_VERDICTS = tuple(

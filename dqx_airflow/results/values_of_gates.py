@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from dqx_airflow.plan.measurements import Measurements, measurements_from
-from dqx_airflow.results.past_days import PastDay, PastRun, past_runs
+from dqx_airflow.results.past_days import PastDay
+from dqx_airflow.results.past_runs import PastRun, past_runs
 from dqx_airflow.results.query import RunsWanted, StoredResults, literal
 from dqx_airflow.results.schema import as_utc
 

@@ -21,9 +21,9 @@ from dqx_airflow.results.alerts import (
     recent_alerts,
     with_failing_rows,
 )
-from dqx_airflow.results.past_days import Label, write_labels
 from dqx_airflow.results.query import equals
 from dqx_airflow.results.schema import RUNS
+from dqx_airflow.results.stored_labels import Label, write_labels
 from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.assertion_view import SPARK_HEIGHT, SPARK_WIDTH

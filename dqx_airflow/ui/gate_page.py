@@ -16,7 +16,7 @@ from fastapi import Depends, Response
 from dqx_airflow.diagnostics.verdicts import shadow_changes
 from dqx_airflow.results.alerts import labels_of
 from dqx_airflow.results.decisions import waivers_of, why_not_acceptable
-from dqx_airflow.results.past_days import Label
+from dqx_airflow.results.stored_labels import Label
 from dqx_airflow.results.what_changed import Changes, is_good_before, what_changed
 from dqx_airflow.ui import airflow, report_view, responses
 from dqx_airflow.ui.api import PageRouter

@@ -13,7 +13,7 @@ from dqx_airflow.diagnostics.verdicts import headline
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results.alerts import alerts
-from dqx_airflow.results.past_days import query_results
+from dqx_airflow.results.dql_results import query_results
 from dqx_airflow.results.runs import list_runs, read_report
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Outcome, Status
 from dqx_airflow.values.request import selection_of

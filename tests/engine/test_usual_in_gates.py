@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from dqx_airflow.results.past_days import Label, write_labels
+from dqx_airflow.results.stored_labels import Label, write_labels
 from dqx_airflow.values import Outcome, Status
 from tests.engine.lake import TODAY, Run, delta, request
 

@@ -12,9 +12,9 @@ from uuid import uuid4
 import pytest
 
 from dqx_airflow import MemoryDatabase, Suite, __version__
-from dqx_airflow.results.past_days import Label, write_labels
 from dqx_airflow.results.runs import list_runs
 from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.results.stored_labels import Label, write_labels
 from dqx_airflow.tuning.proposals import Proposal, ProposalStage, ProposedValue, decide, propose
 from dqx_airflow.values import Attempt, RunKey, ShadowReport
 from dqx_airflow.values.files import shipped

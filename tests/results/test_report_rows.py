@@ -10,7 +10,6 @@ import pytest
 from arro3.core import Schema, Table
 
 from dqx_airflow.results.incidents import IncidentNote
-from dqx_airflow.results.past_days import Label
 from dqx_airflow.results.query import rows_of
 from dqx_airflow.results.receipts import Receipt
 from dqx_airflow.results.report_rows import (
@@ -35,6 +34,7 @@ from dqx_airflow.results.schema import (
     Row,
 )
 from dqx_airflow.results.store import arrow_table
+from dqx_airflow.results.stored_labels import Label
 from dqx_airflow.values import GateReport, Origin, Outcome, ShadowReport, Verdict
 from tests.results.samples import ERROR, FAILED, PASSED, sample_report
 

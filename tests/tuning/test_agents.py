@@ -14,7 +14,7 @@ import pytest
 
 from dqx_airflow import MemoryDatabase, StoredDatabase
 from dqx_airflow.dql import History, Suite, UpstreamFailure
-from dqx_airflow.results.past_days import Label, write_labels
+from dqx_airflow.results.stored_labels import Label, write_labels
 from tests.markdown_cases import cases
 from tests.tuning.stored_days import FIRST, SUITE, orders, store_days
 

@@ -13,8 +13,9 @@ import pytest
 from dqx_airflow import MemoryDatabase, Suite
 from dqx_airflow.dql import nodes
 from dqx_airflow.plan.measurements import Measurements
-from dqx_airflow.results.past_days import Label, PastDay, StoredVerdict, past_days, write_labels
+from dqx_airflow.results.past_days import PastDay, StoredVerdict, past_days
 from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.results.stored_labels import Label, write_labels
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.tunables import with_values
 from dqx_airflow.values import Status

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from dqx_airflow.results.past_days import Label, write_labels
+from dqx_airflow.results.stored_labels import Label, write_labels
 from dqx_airflow.tuning.proposals import Proposal, ProposedValue
 from tests.command_line import dql_prints
 from tests.processes import output_of

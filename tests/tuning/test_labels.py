@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from dqx_airflow.results.past_days import Label, read_labels, write_labels
+from dqx_airflow.results.stored_labels import Label, read_labels, write_labels
 from dqx_airflow.results.upkeep import optimize, prune
 from tests.command_line import dql as called
 from tests.command_line import dql_prints as dql
@@ -242,7 +242,7 @@ WRITER = """
 import sys
 from datetime import date
 from dqx_airflow.dql import History
-from dqx_airflow.results.past_days import Label, write_labels
+from dqx_airflow.results.stored_labels import Label, write_labels
 root, writer = sys.argv[1:]
 for number in range(10_000):
     label = Label(f"gate{writer}", date.fromordinal(738_000 + number), "C", "rows", True, writer)

@@ -17,10 +17,10 @@ from typer.testing import CliRunner
 from dqx_airflow import MemoryDatabase, StoredDatabase, Suite
 from dqx_airflow.cli.main import app
 from dqx_airflow.errors import RequestError
-from dqx_airflow.results.past_days import Label, read_labels, write_labels
 from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.schema import LABELS_SCHEMA
 from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.results.stored_labels import Label, read_labels, write_labels
 from dqx_airflow.values import Attempt, GateReport, RunKey, ShadowReport
 from tests.markdown_cases import Block, Case, cases
 from tests.tuning.stored_days import stored

@@ -12,7 +12,8 @@ import pytest
 from dqx_airflow import Suite
 from dqx_airflow.dql import History
 from dqx_airflow.results.alerts import alerts, recent_alerts
-from dqx_airflow.results.past_days import past_days, query_results
+from dqx_airflow.results.dql_results import query_results
+from dqx_airflow.results.past_days import past_days
 from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import GateReport, ShadowReport

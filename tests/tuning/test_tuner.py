@@ -15,7 +15,8 @@ import pytest
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.plan.measurements import Measurements
-from dqx_airflow.results.past_days import Label, PastDay, write_labels
+from dqx_airflow.results.past_days import PastDay
+from dqx_airflow.results.stored_labels import Label, write_labels
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.costs import Counts, Fold, Trial, truths, wanted_labels, wins
 from dqx_airflow.tuning.forms import tune

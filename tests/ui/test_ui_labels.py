@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from dqx_airflow.results.past_days import Label, read_labels
+from dqx_airflow.results.stored_labels import Label, read_labels
 from dqx_airflow.values import Outcome
 from tests.ui.ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, ROWS, Get, Html, Scene, report_of
 

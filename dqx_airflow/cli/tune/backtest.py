@@ -37,7 +37,8 @@ from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan.measurements import Measurements, measurements_of
 from dqx_airflow.plan.model import Plan
 from dqx_airflow.plan.predicates import lookups_of
-from dqx_airflow.results.past_days import PastDay, past_days, runs_of_suite
+from dqx_airflow.results.past_days import PastDay, past_days
+from dqx_airflow.results.past_runs import runs_of_suite
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.comparison import BacktestComparison, ComparedAssertion, compare_judged
 from dqx_airflow.tuning.proposals import proposal_from_json

@@ -26,8 +26,8 @@ from dqx_airflow.values.request import days_before
 
 if TYPE_CHECKING:
     from dqx_airflow.results.alerts import Alert, NewLabel
-    from dqx_airflow.results.past_days import Label
     from dqx_airflow.results.query import RunsWanted, StoredResults
+    from dqx_airflow.results.stored_labels import Label
     from dqx_airflow.values import MetricValue, Verdict
 
 
@@ -50,7 +50,7 @@ def alerts(
     :param format: Output format: text, json, or csv to fill in for `dql tune label`.
     """
     from dqx_airflow.results.alerts import alerts as find_alerts
-    from dqx_airflow.results.past_days import runs_of_suite
+    from dqx_airflow.results.past_runs import runs_of_suite
 
     stored = results_of(results_root, suite.parent)
     name = arguments.suite_name(suite)
@@ -81,7 +81,7 @@ def _newest_before(results: StoredResults, wanted: RunsWanted) -> date | None:
 
     :raises RequestError: the suite has no results at all.
     """
-    from dqx_airflow.results.past_days import newest_date
+    from dqx_airflow.results.past_runs import newest_date
 
     newest = newest_date(results, wanted)
     return None if results.newest_date(wanted) is not None else newest
@@ -286,7 +286,7 @@ def _write_labels(
     :raises RequestError: one of them is about no verdict.
     """
     from dqx_airflow.results.alerts import labels_for
-    from dqx_airflow.results.past_days import contradictions, write_labels
+    from dqx_airflow.results.stored_labels import contradictions, write_labels
 
     labels, problems = labels_for(stored, suite, new_labels, author or getpass.getuser(), gate=gate)
     if problems:
@@ -308,7 +308,8 @@ def _offer_labels(
 ) -> None:
     """Lists the failures whose labels would help most, of 180 days up to the newest."""
     from dqx_airflow.cli.reports import print_table
-    from dqx_airflow.results.past_days import newest_date, past_days, runs_of_suite
+    from dqx_airflow.results.past_days import past_days
+    from dqx_airflow.results.past_runs import newest_date, runs_of_suite
     from dqx_airflow.tuning.backtest import Backtest
     from dqx_airflow.tuning.costs import truths, wanted_labels
 

@@ -98,18 +98,20 @@ def _tuned(
 ) -> tuple[Sequence[PastDay], Sequence[Tuned], str]:
     """The past days of a suite, the results of the tuner for them, and whose labels contradict."""
     from dqx_airflow.cli.tune.labels import contradictions_text
-    from dqx_airflow.results import past_days as past
+    from dqx_airflow.results.past_days import past_days
+    from dqx_airflow.results.past_runs import one_gate, past_runs, runs_of_suite
+    from dqx_airflow.results.stored_labels import contradictions
     from dqx_airflow.tuning.forms import tune
 
     checked = file.read()
     name = checked.valid_suite.name.value
-    days = past.past_days(stored, name, first, last, gate=gate)
-    wanted = past.runs_of_suite(name, first, last, gate)
+    days = past_days(stored, name, first, last, gate=gate)
+    wanted = runs_of_suite(name, first, last, gate)
     arguments.require_days(days, stored, wanted)
-    runs = past.past_runs(stored, wanted, ())
-    its_gate = past.one_gate(runs)
+    runs = past_runs(stored, wanted, ())
+    its_gate = one_gate(runs)
     tuned = tune(file.text(checked), days, rules, holidays=country, gate=its_gate)
-    opposite = past.contradictions(stored, [its_gate or ""], since=first, until=last)
+    opposite = contradictions(stored, [its_gate or ""], since=first, until=last)
     return days, tuned, contradictions_text(opposite)
 
 

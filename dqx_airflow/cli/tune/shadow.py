@@ -19,7 +19,8 @@ from dqx_airflow.diagnostics import machine_formats
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.errors import RequestError
-from dqx_airflow.results.past_days import ShadowDay, runs_of_suite, shadow_days
+from dqx_airflow.results.past_days import ShadowDay, shadow_days
+from dqx_airflow.results.past_runs import runs_of_suite
 from dqx_airflow.tuning.shadow_alarms import ShadowedAssertion, compare_alarms
 from dqx_airflow.values import day_of_instance
 

@@ -1,0 +1,169 @@
+"""The runs of a gate that count: one for each day and instance of a mapped gate.
+
+`results` is a root, or results with their storage options.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+
+from dqx_airflow.errors import RequestError
+from dqx_airflow.results import query, schema
+from dqx_airflow.results.query import RunsWanted, StoredResults, opened
+from dqx_airflow.values import DatasetSnapshot, Severity, from_json
+
+_OF_RUNS = (
+    "run_id",
+    "gate",
+    "dataset_date",
+    "scheduler_run",
+    "attempt_id",
+    "started_at",
+    "outcome",
+    "failed",
+    "fail_on",
+    query.PARTIAL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """A run that counts for a gate, a date and a map index, -1 if the gate is not mapped. `rows`
+    are the rows of its assertions in `results`, `attempt_id` is the id of the scheduler's attempt.
+    """
+
+    run_id: str
+    gate: str
+    date: date
+    map_index: int
+    attempt_id: str
+    started_at: datetime
+    rows: tuple[schema.Row, ...]
+    fail_on: Severity = Severity.P1
+
+
+def past_runs(
+    results: StoredResults | str,
+    wanted: RunsWanted,
+    columns: Sequence[str],
+    *,
+    row_conditions: Sequence[str] = (),
+) -> tuple[PastRun, ...]:
+    """The last run of each gate, date and map index, oldest first, with these columns of the rows
+    of its assertions. A missing store has no runs.
+
+    Attempts that a later attempt supersedes do not count. If several scheduler runs had the same
+    date, the last started run counts, separately for each instance of a mapped gate. A partial run
+    counts if there is no complete run, or if it was blocked or broken.
+
+    :param wanted: if `failing`, the runs in which no assertion failed are left out.
+    :param row_conditions: conditions on the rows, as SQL.
+    :raises StoreError: the store exists and cannot be read.
+    """
+    results = opened(results)
+    order = 'ORDER BY "dataset_date", "gate", "started_at", "run_id"'
+    last: dict[tuple[date, str, int], schema.Row] = {}
+    for row in results.run_rows(wanted, _OF_RUNS, order, last=True):
+        key = row["dataset_date"], row["gate"], query.map_index_of(row)
+        is_overruled = _is_weak(row) and key in last and not _is_weak(last[key])
+        if not is_overruled:
+            last[key] = row
+    counting = {key: row for key, row in last.items() if not wanted.failing or row["failed"] != 0}
+    if not counting:
+        return ()
+    conditions = [
+        query.is_in("run_id", [row["run_id"] for row in counting.values()]),
+        *query.of_dates(wanted.since, wanted.until),
+        *row_conditions,
+    ]
+    rows: dict[str, dict[int, schema.Row]] = defaultdict(dict)
+    for row in results.select(schema.RESULTS, ("run_id", "position", *columns), conditions):
+        rows[row["run_id"]][row["position"]] = row
+    past = []
+    for (on, gate, map_index), chosen in sorted(counting.items()):
+        by_position = rows[chosen["run_id"]]
+        run = PastRun(
+            run_id=chosen["run_id"],
+            gate=gate,
+            date=on,
+            map_index=map_index,
+            attempt_id=chosen["attempt_id"],
+            started_at=chosen["started_at"],
+            rows=tuple(by_position[position] for position in sorted(by_position)),
+            fail_on=Severity(chosen["fail_on"]),
+        )
+        past.append(run)
+    return tuple(past)
+
+
+def _is_weak(row: schema.Row) -> bool:
+    """True for a partial run that stopped nothing: any other of the same date takes precedence."""
+    return bool(row.get(query.PARTIAL)) and row["outcome"] not in ("blocked", "broken")
+
+
+def one_gate(runs: Sequence[PastRun]) -> str | None:
+    """The single gate of all runs; None if there are no runs.
+
+    :raises RequestError: there are several.
+    """
+    gates = sorted({run.gate for run in runs})
+    if len(gates) > 1:
+        listed = ", ".join(gates)
+        raise RequestError(f"several gates run this suite: {listed}", "add --gate NAME")
+    return gates[0] if gates else None
+
+
+def newest_date(results: StoredResults | str, wanted: RunsWanted) -> date:
+    """The newest date for which a suite has results, whatever days are wanted.
+
+    :raises RequestError: it has none.
+    :raises StoreError: the store exists and cannot be read.
+    """
+    results = opened(results)
+    newest = results.newest_date(replace(wanted, since=None, until=None))
+    if newest is not None:
+        return newest
+    stored = results.select(
+        schema.RUNS, ("suite", "gate"), [], 'ORDER BY "finished_at" DESC LIMIT 1000'
+    )
+    known = dict.fromkeys(f"{row['suite']} (gate {row['gate']})" for row in stored)
+    if not known:
+        raise RequestError(f"no results under {results.root}", "check the path, or --results-root")
+    missing = f"suite '{wanted.suite}'"
+    for gate in wanted.gates or ():
+        missing += f" by gate '{gate}'"
+    if wanted.map_index is not None:
+        missing += f", instance {wanted.map_index},"
+    hint = f"results of: {', '.join(known)}"
+    raise RequestError(f"{missing} has no results under {results.root}", hint)
+
+
+def dataset_names(results: StoredResults | str) -> tuple[str, ...]:
+    """The names of the datasets of the newest 200 runs.
+
+    :raises StoreError: there is no store, or it cannot be read.
+    """
+    results = opened(results)
+    results.require_some("check the path")
+    names: dict[str, None] = {}
+    for row in results.select(
+        schema.RUNS, ["datasets"], [], 'ORDER BY "finished_at" DESC LIMIT 200'
+    ):
+        snapshots = from_json(tuple[DatasetSnapshot, ...], row["datasets"])
+        names.update(dict.fromkeys(snapshot.name for snapshot in snapshots))
+    return tuple(names)
+
+
+def runs_of_suite(
+    suite: str,
+    since: date | None,
+    until: date | None,
+    gate: str | None = None,
+    map_index: int | None = None,
+) -> RunsWanted:
+    """The runs of a suite on data of some days, in any gate or in one, or in an instance of it."""
+    gates = None if gate is None else [gate]
+    return RunsWanted(gates, suite=suite, since=since, until=until, map_index=map_index)
