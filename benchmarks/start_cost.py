@@ -30,7 +30,7 @@ from measuring import conditions
 from peers.processes import session_settings
 from workload import DAY, SUITE, write_events
 
-from dqx_airflow.cli.package import write_archive
+from dqx_airflow.cli.jvm_archive import write_archive
 from dqx_airflow.datasets.jvm_options import DRIVER_OPTIONS, for_a_short_life, with_archive
 from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.engine.session.spark_session import create_session

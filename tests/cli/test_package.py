@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from dqx_airflow.cli.package import NATIVE, typical_request
+from dqx_airflow.cli.job_bundle import NATIVE
+from dqx_airflow.cli.jvm_archive import typical_request
 from dqx_airflow.datasets.jvm_options import (
     DRIVER_OPTIONS,
     SUBMIT_OPTIONS,
@@ -172,7 +173,8 @@ def test_a_proof_of_an_engine_holds_for_gates_from_the_bundle(bundle: Path) -> N
 @pytest.mark.slow
 @pytest.mark.nightly
 def test_the_same_packages_make_the_same_bytes(tmp_path: Path) -> None:
-    code = "from pathlib import Path; import sys; from dqx_airflow.cli.package import *\n"
+    code = "from pathlib import Path; import sys\n"
+    code += "from dqx_airflow.cli.job_bundle import write_bundle\n"
     code += "write_bundle(Path(sys.argv[1]))"
     made = []
     for seed in ("1", "2"):

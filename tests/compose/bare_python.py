@@ -8,7 +8,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, distribution
 from pathlib import Path
 
-from dqx_airflow.cli.package import NATIVE
+from dqx_airflow.cli.job_bundle import NATIVE
 from tests.processes import output_of
 
 

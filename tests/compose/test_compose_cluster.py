@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from dqx_airflow.cli.package import write_bundle
+from dqx_airflow.cli.job_bundle import write_bundle
 from dqx_airflow.results.runs import read_report
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, Outcome, RunKey, SourceFile
 from dqx_airflow.values.files import shipped

@@ -17,7 +17,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from dqx_airflow.cli.package import typical_request
+from dqx_airflow.cli.jvm_archive import typical_request
 from dqx_airflow.engine.session import launch
 from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.values.json_form import to_arguments
