@@ -28,10 +28,10 @@ from dqx_airflow.datasets.locations import is_table
 from dqx_airflow.diagnostics.verdicts import finding
 from dqx_airflow.engine.measure import measure_alone
 from dqx_airflow.engine.outputs import promotion
+from dqx_airflow.engine.outputs.fault_conditions import with_conditions
 from dqx_airflow.engine.outputs.promoted_slices import Promoter, Slice, gate_of, recorded
 from dqx_airflow.engine.outputs.promotion_target import ROWS, PromotionTarget
 from dqx_airflow.engine.outputs.quarantine import Judged, blamed_in
-from dqx_airflow.engine.outputs.samples import with_conditions
 from dqx_airflow.engine.scan.frames import ReferenceTables, rows_of
 from dqx_airflow.engine.session.concurrency import jobs_called
 from dqx_airflow.engine.session.sail import require_spark

@@ -21,7 +21,7 @@ from dqx_airflow.datasets.locations import is_table
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.engine.outputs import promoted_slices
 from dqx_airflow.engine.outputs.promoted_slices import Region
-from dqx_airflow.engine.outputs.samples import shown_cell
+from dqx_airflow.engine.outputs.shown_rows import shown_cell
 from dqx_airflow.engine.scan.frames import rows_of
 from dqx_airflow.engine.session.spark_session import TIME_ZONE, is_in_utc
 from dqx_airflow.engine.sources.dataset import OpenDataset
@@ -364,7 +364,7 @@ class PromotionTarget:
         places = {name: schema.find(name) for name in ref.keys or self.dataset.struct.names}
         cells = [
             f"{quote_literal(name)}, "
-            + shown_cell(quote_name(*place.path), place.type, is_masked=is_masked(name, ref.masked))
+            + shown_cell(quote_name(*place.path), place.type, is_hidden=is_masked(name, ref.masked))
             for name, place in places.items()
             if place is not None and (name != column or ref.keys)
         ]

@@ -27,10 +27,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DateType, StringType, StructField, StructType
 
+from dqx_airflow.engine.outputs.fault_conditions import with_conditions
 from dqx_airflow.engine.outputs.promoted_slices import Slice
 from dqx_airflow.engine.outputs.promotion import WrittenFiles, exchange, nullable, write_files
 from dqx_airflow.engine.outputs.promotion_target import ReplacedRows, existing_table
-from dqx_airflow.engine.outputs.samples import with_conditions
 from dqx_airflow.engine.scan.frames import ReferenceTables, has_lost_its_date, rows_with_texts
 from dqx_airflow.engine.session.concurrency import jobs_called
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
