@@ -26,7 +26,7 @@ from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.syntax.parser import parse
 from dqx_airflow.dql.walk import parts_of
 from dqx_airflow.errors import RequestError
-from dqx_airflow.metrics import derived
+from dqx_airflow.metrics import calls
 from dqx_airflow.metrics.drift import EARLIER_DAYS
 from dqx_airflow.metrics.metric import ArgumentKind
 from dqx_airflow.tuning.tunables import Tunable
@@ -380,9 +380,9 @@ class MetricProvider:
 
 _CONDITIONS = {
     "values": "is_in_values",
-    derived.TIMELINESS: "is_by",
-    derived.DISTRIBUTION: "matches_shares",
-    derived.MOST_COMMON: "is_in",
+    calls.TIMELINESS: "is_by",
+    calls.DISTRIBUTION: "matches_shares",
+    calls.MOST_COMMON: "is_in",
 }
 """The methods that complete an assertion about these calls."""
 
@@ -391,7 +391,7 @@ _UNKNOWN = Called("", CallableKind.METRIC, "", "", (("column", ArgumentKind.COLU
 
 def _doc(called: Called) -> str:
     doc = called.doc
-    if called.name in derived.AGES:
+    if called.name in calls.AGES:
         doc = f"{doc} In seconds: compare it with a `timedelta`."
     if called.name in _CONDITIONS:
         doc = f"Complete it with the condition `{_CONDITIONS[called.name]}`."

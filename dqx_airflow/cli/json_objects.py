@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from dqx_airflow.contracts.enforcement.coverage import ClauseCoverage
     from dqx_airflow.contracts.manifest_impact import Impact
     from dqx_airflow.contracts.publishing import PublishedVersion
+    from dqx_airflow.contracts.releases import ReleaseRemark
     from dqx_airflow.contracts.uses import Reliance
     from dqx_airflow.importing.imported_suite import ImportedRule
     from dqx_airflow.results.alerts import Alert
@@ -98,6 +99,22 @@ def contract_diff_object(diff: Diff) -> JsonObject:
         shortfall=diff.shortfall,
         changes=[_change_object(change) for change in diff.changes],
     )
+
+
+def release_remark_object(remark: ReleaseRemark) -> JsonObject:
+    """A contract that is new or deleted, or whose consumer pins a version that does not exist."""
+    from dqx_airflow.contracts.releases import RemarkKind
+
+    remarked: JsonObject = {"id": remark.contract.id}
+    version = "old_version" if remark.kind is RemarkKind.DELETED else "new_version"
+    remarked[version] = remark.contract.version
+    remarked["status"] = remark.kind.value
+    if remark.consumer is not None:
+        remarked["team"] = remark.consumer.team
+        remarked["pin"] = remark.consumer.pin
+    if remark.kind is not RemarkKind.NEW:
+        remarked["falls_short"] = remark.falls_short
+    return remarked
 
 
 def _change_object(change: Change) -> JsonObject:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
 
 from dqx_airflow.contracts.diff import Diff, diff
 from dqx_airflow.contracts.enforcement.lifecycle import lifecycle_status
 from dqx_airflow.contracts.enforcement.pins import is_version, objection_to_version
-from dqx_airflow.contracts.model import Contract
+from dqx_airflow.contracts.model import Consumer, Contract
 from dqx_airflow.contracts.versions import Bump
+from dqx_airflow.values import WordEnum
+
+
+class RemarkKind(WordEnum):
+    """The subject of a remark: a new contract, a deleted one, or a pin without a version."""
+
+    NEW = "new"
+    DELETED = "deleted"
+    PINNED = "pinned"
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,13 +27,14 @@ class ReleaseRemark:
     """A remark on a contract in a release, other than its changes: the contract is new or deleted,
     or a consumer pins a version that no longer exists.
 
-    `facts` is the machine-readable form. `falls_short`: consumers may still rely on the contract.
+    `falls_short`: consumers may still rely on the contract. `consumer` has the pin.
     """
 
+    kind: RemarkKind
     contract: Contract
     message: str
-    facts: Mapping[str, object]
     falls_short: bool = False
+    consumer: Consumer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +76,7 @@ def release_of(
 
 
 def _addition(contract: Contract) -> ReleaseRemark:
-    facts = {"id": contract.id, "new_version": contract.version, "status": "new"}
-    return ReleaseRemark(contract, f"{_title(contract)}: a new contract", facts)
+    return ReleaseRemark(RemarkKind.NEW, contract, f"{_title(contract)}: a new contract")
 
 
 def _deletion(contract: Contract, on: date) -> ReleaseRemark:
@@ -78,9 +87,8 @@ def _deletion(contract: Contract, on: date) -> ReleaseRemark:
     if not is_due:
         message = f"deleted while consumers may rely on {models or 'it'}: "
         message += "sunset it first, or put it back"
-    facts = {"id": contract.id, "old_version": contract.version, "status": "deleted"}
     text = f"{_title(contract)}: {message}"
-    return ReleaseRemark(contract, text, {**facts, "falls_short": not is_due}, not is_due)
+    return ReleaseRemark(RemarkKind.DELETED, contract, text, falls_short=not is_due)
 
 
 def _stranded(old: Contract, new: Contract, after: Sequence[Contract]) -> Iterator[ReleaseRemark]:
@@ -96,9 +104,9 @@ def _stranded(old: Contract, new: Contract, after: Sequence[Contract]) -> Iterat
                 f"{_title(new)}: {consumer.team} pins {pin}, and no contract has this version "
                 "any longer: keep it beside the new one, or update the pin"
             )
-            facts = {"id": new.id, "new_version": new.version, "status": "pinned"}
-            of_pin = {"team": consumer.team, "pin": pin, "falls_short": True}
-            yield ReleaseRemark(new, message, {**facts, **of_pin}, falls_short=True)
+            yield ReleaseRemark(
+                RemarkKind.PINNED, new, message, falls_short=True, consumer=consumer
+            )
 
 
 def _title(contract: Contract) -> str:

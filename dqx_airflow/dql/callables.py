@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from dqx_airflow.dql.checks.expressions import WITH_CONDITION
 from dqx_airflow.dql.dates import MONTHS
-from dqx_airflow.metrics import derived
+from dqx_airflow.metrics import calls
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
 from dqx_airflow.metrics.drift import DRIFT_DOCS, DRIFT_PARAMETERS
 from dqx_airflow.metrics.metric import ArgumentKind, Metric, Scan
@@ -95,19 +95,19 @@ _DATES = {
 def _measures() -> Iterator[Called]:
     """The calls that may stand in an expression over metrics."""
     yield from (_metric(METRICS[name]) for name in CALLABLE)
-    for name, days in derived.CHANGES.items():
+    for name, days in calls.CHANGES.items():
         before = "the day before" if days == 1 else f"{days} days before"
         doc = (
             f"The absolute change against the value of {before}:"
             " `abs((today - base) / base)`. 0.1 is a change of 10%."
         )
         yield Called(name, CallableKind.EXTENDED, f"{name}(metric)", doc, _METRIC, ("lag",))
-    for name, doc in derived.WINDOW_DOCS.items():
+    for name, doc in calls.WINDOW_DOCS.items():
         signature = f"{name}(metric, n 7)"
         sentence = f"{doc[0].upper()}{doc[1:]}."
-        parameters = derived.window_parameters(name)
+        parameters = calls.window_parameters(name)
         yield Called(name, CallableKind.EXTENDED, signature, sentence, _METRIC, parameters)
-    for name, doc in derived.AGES.items():
+    for name, doc in calls.AGES.items():
         sentence = f"{doc[0].upper()}{doc[1:]}."
         example = f"assert {name}(updated_at) < 2 hours"
         yield _of_column(name, f"{name}(column)", sentence, example)
@@ -121,16 +121,16 @@ def _measures() -> Iterator[Called]:
     for name, written in WITH_CONDITION.items():
         doc = "Only valid together with its condition."
         called = _of_column(name, f"{name}(column)", doc, f"assert {written}")
-        if name == derived.MOST_COMMON:
+        if name == calls.MOST_COMMON:
             taken = (*_COLUMN, ("n", ArgumentKind.COUNT))
             called = replace(called, signature=f"{name}(column, 3)", arguments=taken)
         yield called
-    for name, (fewest, most) in derived.ARITY.items():
+    for name, (fewest, most) in calls.ARITY.items():
         signature = f"{name}(x)" if most == 1 else f"{name}(x, y, ...)"
-        doc = derived.FUNCTION_DOCS[name]
+        doc = calls.FUNCTION_DOCS[name]
         taken = _METRIC * fewest
         yield Called(name, CallableKind.FUNCTION, signature, doc, taken, repeats=most is None)
-    for name, meaning in derived.SHORTCUTS.items():
+    for name, meaning in calls.SHORTCUTS.items():
         arguments, taken = _SHORTCUT_ARGUMENTS.get(name, _OF_COLUMNS)
         of_shortcut = ("order_by",) if name == "is_sorted" else ()
         yield Called(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import calendar
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import MAXYEAR, MINYEAR, date
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
@@ -19,7 +20,8 @@ from dqx_airflow.values import Span
 
 _DAY = re.compile(r"([0-9]+)-([0-9]+)-([0-9]+)")
 _LIKE_A_MOMENT = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([ T][0-9].*)?", re.ASCII)
-_YEAR_DIGITS, _MONTH_DIGITS = 4, 2
+_YEAR_DIGITS = 4
+_MONTH_DIGITS = 2
 _MOST_DIGITS = 20
 """The maximum number of digits to parse, more than any year, month or day has."""
 _MONTHS = [name.capitalize() for name in MONTHS]
@@ -36,14 +38,14 @@ def nearest_day(text: str) -> date:
 
 def check_day(text: str, span: Span) -> Diagnostic | None:
     """The mistake in a literal with the form of a date; None if the day exists."""
-    objection = _objection_to_day(text)
-    if objection is None:
+    mistake = _mistake_in_day(text)
+    if mistake is None:
         return None
-    message, help_line = objection
+    help_line = mistake.help
     if not _is_month_of_a_year(text):
         spaced = " - ".join(text.split("-"))
-        help_line = f"{help_line}; for a difference of numbers, write spaces: {spaced}"
-    return Diagnostic(message, span, code="E301", help=help_line)
+        help_line += f"; for a difference of numbers, write spaces: {spaced}"
+    return Diagnostic(mistake.message, span, code="E301", help=help_line)
 
 
 def check_beside_moments(
@@ -92,39 +94,52 @@ def _is_month_of_a_year(text: str) -> bool:
     return len(year) == _YEAR_DIGITS and len(month) == _MONTH_DIGITS and 1 <= int(month) <= 12
 
 
-def _objection_to_day(text: str) -> tuple[str, str] | None:
-    """The reason why a text with the form of a date is none, and a hint; None if it is a date."""
+@dataclass(frozen=True, slots=True)
+class _DayMistake:
+    """The mistake in a text with the form of a date. `does_exist`: the day exists, but has another
+    number of digits."""
+
+    message: str
+    help: str
+    does_exist: bool = False
+
+
+def _mistake_in_day(text: str) -> _DayMistake | None:
+    """The mistake in a text with the form of a date; None if it is a date."""
     if is_day(text):
         return None
     year, month, day = _numbers(text)
     message = f"the day {text} does not exist"
     if not MINYEAR <= year <= MAXYEAR:
-        return message, "years are 0001 to 9999"
+        return _DayMistake(message, "years are 0001 to 9999")
     if not 1 <= month <= 12:
-        return message, "write the year, the month from 01 to 12, the day"
+        return _DayMistake(message, "write the year, the month from 01 to 12, the day")
     last = calendar.monthrange(year, month)[1]
     if not 1 <= day <= last:
-        return message, f"{_MONTHS[month - 1]} {year} has the days 01 to {last}"
+        return _DayMistake(message, f"{_MONTHS[month - 1]} {year} has the days 01 to {last}")
     is_year_whole = len(text.split("-", maxsplit=1)[0]) == _YEAR_DIGITS
     written = date(year, month, day).isoformat() if is_year_whole else "the year in four digits"
-    return f"{text} is not a date", f"write {written}"
+    return _DayMistake(f"{text} is not a date", f"write {written}", does_exist=True)
 
 
 def _no_moment(text: str, span: Span) -> Diagnostic:
+    """The mistake in a string that is not a date or timestamp."""
     message = f'"{text}" is not a date or timestamp'
+    beginning = _DAY.match(text)
+    if beginning is None:
+        return Diagnostic(message, span, code="E301", help=_EXAMPLE)
+    day = beginning[0]
+    mistake = _mistake_in_day(day)
+    if mistake is not None and not mistake.does_exist:
+        return Diagnostic(mistake.message, span, code="E301", help=mistake.help)
     help_line = _EXAMPLE
-    day = _DAY.match(text)
-    if day is not None:
-        wrong = _objection_to_day(day[0])
-        if wrong is not None and wrong[0].endswith("does not exist"):
-            message, help_line = wrong
-        elif _LIKE_A_MOMENT.fullmatch(text) and day[0] != text:
-            help_line = (
-                "write two digits each: hours from 00 to 23, minutes and seconds from 00 to 59; "
-                "then a time zone may follow, such as Z or +01:00, up to +18:00"
-            )
-        elif wrong is not None:
-            help_line = f'write "{nearest_day(day[0])}"'
+    if day != text and _LIKE_A_MOMENT.fullmatch(text):
+        help_line = (
+            "write two digits each: hours from 00 to 23, minutes and seconds from 00 to 59; "
+            "then a time zone may follow, such as Z or +01:00, up to +18:00"
+        )
+    elif mistake is not None:
+        help_line = f'write "{nearest_day(day)}"'
     return Diagnostic(message, span, code="E301", help=help_line)
 
 

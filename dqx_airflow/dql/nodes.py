@@ -14,7 +14,7 @@ from enum import Enum
 from fractions import Fraction
 from typing import TypeAlias
 
-from dqx_airflow.metrics.derived import USUAL, USUAL_LIMITS
+from dqx_airflow.metrics.calls import USUAL, USUAL_LIMITS
 from dqx_airflow.values import Severity, Span
 
 NOWHERE = Span("", 1, 1, 1, 1)

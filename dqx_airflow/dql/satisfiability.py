@@ -29,7 +29,8 @@ from dqx_airflow.dql.constants import fold, settle
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.walk import expressions_in, rewritten
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.derived import ARITY, CHANGES, FUNCTIONS
+from dqx_airflow.metrics.calls import ARITY, CHANGES
+from dqx_airflow.metrics.derived import FUNCTIONS
 from dqx_airflow.metrics.drift import LARGEST_DRIFT
 from dqx_airflow.metrics.spark_values import COMPARATORS, MIRRORED
 from dqx_airflow.values import MetricValue, Span

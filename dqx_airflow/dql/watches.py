@@ -26,7 +26,7 @@ from functools import partial
 from typing import TypeAlias
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.metrics.derived import USUAL, USUAL_LIMITS
+from dqx_airflow.metrics.calls import USUAL, USUAL_LIMITS
 from dqx_airflow.metrics.drift import EARLIER_DAYS
 from dqx_airflow.metrics.types import WHOLE_SIZES, Family, family_of
 from dqx_airflow.values import DatasetRef

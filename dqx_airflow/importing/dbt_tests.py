@@ -14,7 +14,7 @@ from dqx_airflow.contracts.dialects.foreign import predicate as value_predicate
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing import foreign_rule
 from dqx_airflow.importing.foreign_rule import Claims, column_text, finite, value_text
-from dqx_airflow.metrics.derived import MOST_COMMON
+from dqx_airflow.metrics.calls import MOST_COMMON
 from dqx_airflow.metrics.sql import quote_literal
 
 PERIOD_S = {"minute": MINUTE_S, "hour": HOUR_S, "day": DAY_S, "week": 7 * DAY_S}

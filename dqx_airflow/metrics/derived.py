@@ -1,4 +1,4 @@
-"""Functions of metric values: derived metrics and the functions of arithmetic.
+"""Computes functions of metric values: derived metrics and the functions of arithmetic.
 
 None propagates through every function except `coalesce`, `mean`, `usual`, drift and deviations; a
 result outside the domain, NaN or infinite is None (design, ruling 4). Exact numbers stay exact
@@ -20,7 +20,6 @@ from dqx_airflow.metrics.drift import DRIFT
 from dqx_airflow.metrics.usual_limits import Kind, UsualLimits, day_before, usual_limits
 from dqx_airflow.values import MetricValue
 from dqx_airflow.values.exact import NUMBERS, Exact, bounded, nearest_float, square_root
-from dqx_airflow.values.files import table_rows
 from dqx_airflow.values.json_form import iso_timestamp
 
 Numbers = tuple[MetricValue, ...]
@@ -43,9 +42,12 @@ def _computed(function: str, values: Numbers) -> MetricValue:
     result = FUNCTIONS[function](*values)
     if isinstance(result, int | Fraction):
         return bounded(result)
-    if isinstance(result, float) and math.isinf(result):
-        raise OverflowError
-    return None if isinstance(result, float) and math.isnan(result) else result
+    if isinstance(result, float):
+        if math.isinf(result):
+            raise OverflowError
+        if math.isnan(result):
+            return None
+    return result
 
 
 def takes_none(function: str) -> bool:
@@ -54,7 +56,7 @@ def takes_none(function: str) -> bool:
 
 
 def is_infinite(function: str, values: Numbers) -> bool:
-    """True if `function` takes values beyond the range of floating-point numbers."""
+    """True if the result of `function` is beyond the range of floating-point numbers."""
     if any(value is None or isinstance(value, str) for value in values):
         return False
     try:
@@ -69,9 +71,10 @@ def is_infinite(function: str, values: Numbers) -> bool:
 def _stddev(*values: MetricValue) -> MetricValue:
     """Sample standard deviation of the existing values; 0 for a single value."""
     sample_stddev = _sample_stddev(*values)
-    if sample_stddev is None and any(value is not None for value in values):
-        return 0.0
-    return sample_stddev if sample_stddev is None else float(sample_stddev)
+    if sample_stddev is not None:
+        return float(sample_stddev)
+    is_single = any(value is not None for value in values)
+    return 0.0 if is_single else None
 
 
 def _sample_stddev(*values: MetricValue) -> MetricValue:
@@ -83,18 +86,28 @@ def _sample_stddev(*values: MetricValue) -> MetricValue:
     present = [value for value in values if value is not None]
     if len(present) < 2:
         return None
-    if (exact_values := _exact(present)) is None:
+    exact_values = _exact(present)
+    if exact_values is None:
         return statistics.stdev(map(float, present))
     mean = Fraction(sum(exact_values), len(present))
     moves = sum((value - mean) ** 2 for value in exact_values)
     return square_root(Fraction(moves, len(present) - 1))
 
 
+def _coalesce(*values: MetricValue) -> MetricValue:
+    """The first existing value."""
+    for value in values:
+        if value is not None:
+            return value
+    return None
+
+
 def _mean(*values: MetricValue) -> MetricValue:
     present = [value for value in values if value is not None]
     if not present:
         return None
-    if (exact_values := _exact(present)) is None:
+    exact_values = _exact(present)
+    if exact_values is None:
         return statistics.fmean(map(float, present))
     return Fraction(sum(exact_values), len(present))
 
@@ -190,7 +203,7 @@ FUNCTIONS: dict[str, Callable[..., MetricValue]] = {
     "exp": math.exp,
     "min": min,
     "max": max,
-    "coalesce": lambda *values: next((value for value in values if value is not None), None),
+    "coalesce": _coalesce,
     "stddev": _stddev,
     "sample_stddev": _sample_stddev,
     "mean": _mean,
@@ -211,72 +224,3 @@ _TAKES_TEXT = frozenset(
     {"coalesce", "min", "max", "age", "midnight", "deadline", "lowest_usual", "highest_usual"}
     | set(DRIFT)
 )
-
-ARITY: dict[str, tuple[int, int | None]] = {
-    **dict.fromkeys(("abs", "sqrt", "log", "exp"), (1, 1)),
-    **dict.fromkeys(("min", "max"), (2, None)),
-    "coalesce": (1, None),
-}
-"""The functions of metrics that a suite may call, with their minimum and maximum number of
-arguments."""
-
-FUNCTION_DOCS: dict[str, str] = dict(table_rows(__package__, "functions.txt", "functions"))
-"""The functions of `ARITY`: what each returns."""
-
-CHANGES: dict[str, int] = {"day_over_day": 1, "week_over_week": 7}
-"""Absolute change `abs((today - base) / base)` against `base`, n days before (seed 001)."""
-
-USUAL = "usual"
-"""The window that excludes the target date: the median of `n` earlier days, `step` days apart."""
-
-USUAL_LIMITS: tuple[str, ...] = ("lowest_usual", "highest_usual")
-"""The limits of `within usual(m)`, from the days before the date: see `metrics.usual_limits`."""
-
-USUAL_OPERANDS = ("known day", "kind", "country", "today")
-"""The operands of these limits before the values of the days before."""
-
-WINDOWS: tuple[str, ...] = ("stddev", "mean", USUAL, *USUAL_LIMITS)
-"""Functions over the values of `n` days: `stddev` and `mean` include the target date."""
-
-WINDOW_DOCS: dict[str, str] = dict(table_rows(__package__, "functions.txt", "windows"))
-
-
-HOLIDAYS = "holidays"
-"""The parameter with the country whose public holidays `within usual` uses: `holidays "DE-BY"`."""
-
-
-def window_parameters(window: str) -> tuple[str, ...]:
-    """The parameters of a window."""
-    if window in USUAL_LIMITS:
-        return ("n", HOLIDAYS)
-    return ("n", "step", "lag") if window == USUAL else ("n", "lag")
-
-
-def window_lags(window: str, n: int, step: int = 1) -> range:
-    """The distances of the days of a window from the target date."""
-    return range(step, n * step + 1, step) if window == USUAL else range(n)
-
-
-AGES: dict[str, str] = {
-    "freshness": "the time since the newest date or timestamp of the column",
-    "data_lag": "the time since the start of the newest day of the column",
-}
-"""Calls with one column that return a duration in seconds, measured when the gate runs."""
-
-TIMELINESS = "timeliness"
-"""The call with one column that is compared with a time of day: `by 06:00 UTC`."""
-
-DISTRIBUTION = "distribution"
-"""The call with one column that is compared with shares: `matches {"A": 50%}`."""
-
-MOST_COMMON = "most_common"
-"""The call with a column and a number of values, which must be in a list: `in ["A", "B"]`."""
-
-DEFAULT_STDDEV_DAYS = 30
-"""The default window of `within 3 stddev`, in days before the target date."""
-
-DEFAULT_SHARE_TOLERANCE = Fraction(5, 100)
-"""By so much the share of a value may differ from the expected one where no tolerance is given."""
-
-SHORTCUTS: dict[str, str] = dict(table_rows(__package__, "functions.txt", "shortcuts"))
-"""Calls that are assertions of their own, and what they stand for."""

@@ -16,7 +16,7 @@ from dqx_airflow.dql.checks.assertions import clock_of, compares_datasets, windo
 from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.printer import show, show_claim, show_condition, show_number, show_where
 from dqx_airflow.dql.walk import joined
-from dqx_airflow.metrics import derived
+from dqx_airflow.metrics import calls
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.drift import DRIFT_SUMMARY, EARLIER_DAYS
 from dqx_airflow.metrics.metric import Argument, ArgumentKind, Arguments
@@ -88,21 +88,21 @@ class TermCompiler:
                 value = call.parameter(parameter.name)
                 arguments += (None if value is None else self._own_parameter(parameter, value),)
             return self.measured(name, arguments, call, lag)
-        if name in derived.AGES:
+        if name in calls.AGES:
             column = column_name(call.arguments[0])
             newest: Term = self.measured("newest", (column,), call, lag)
             zone = ConstantTerm(self.refs[self._dataset(call)].time_zone or "UTC")
             since = Applied("midnight", (newest, zone)) if name == "data_lag" else newest
             return Applied("age", (Now(), since, zone))
-        if name in derived.CHANGES:
+        if name in calls.CHANGES:
             today = self.term(call.arguments[0], lag)
-            base = self.term(call.arguments[0], lag + derived.CHANGES[name])
+            base = self.term(call.arguments[0], lag + calls.CHANGES[name])
             change = Applied("/", (Applied("-", (today, base)), base))
             return Applied("abs", (change,))
-        if name in derived.USUAL_LIMITS:
+        if name in calls.USUAL_LIMITS:
             return self._usual_limit(call, lag)
-        if name in derived.WINDOWS:
-            days = derived.window_lags(name, self._days(call, "n"), self._days(call, "step") or 1)
+        if name in calls.WINDOWS:
+            days = calls.window_lags(name, self._days(call, "n"), self._days(call, "step") or 1)
             return Applied(name, tuple(self.term(call.arguments[0], lag + day) for day in days))
         return Applied(name, tuple(self.term(argument, lag) for argument in call.arguments))
 
@@ -112,7 +112,7 @@ class TermCompiler:
         column = column_name(call.arguments[0])
         days: Iterable[int] = (self._days(call, "lag"),)
         if n := self._days(call, EARLIER_DAYS):
-            days = derived.window_lags(derived.USUAL, n, self._days(call, "step") or 1)
+            days = calls.window_lags(calls.USUAL, n, self._days(call, "step") or 1)
         summaries = (self.measured(metric, (column,), call, lag + day) for day in (0, *days))
         return Applied(call.name.text, tuple(summaries))
 
@@ -122,7 +122,7 @@ class TermCompiler:
         (measured,) = call.arguments
         today = self.term(measured, lag)
         dataset = next((request.dataset for request in requests_of(today)), "")
-        holidays = call.parameter(derived.HOLIDAYS)
+        holidays = call.parameter(calls.HOLIDAYS)
         country = holidays.value if isinstance(holidays, nodes.Text) else None
         days = self._days(call, "n") or DEFAULT_DAYS
         return Applied(
@@ -376,7 +376,7 @@ class ClaimCompiler:
         )
         arguments = (column_name(call.arguments[0]), shares)
         term = self.terms.measured("share_difference", arguments, call)
-        most = derived.DEFAULT_SHARE_TOLERANCE if tolerance is None else tolerance.value
+        most = calls.DEFAULT_SHARE_TOLERANCE if tolerance is None else tolerance.value
         text = f"{show_condition(matches)} tolerance {format_value(most)}"
         return term, PlannedCondition("<=", (ConstantTerm(most),), text)
 

@@ -11,7 +11,7 @@ from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.checks.profile_rules import check_downgrades
 from dqx_airflow.dql.walk import simple_claims
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.derived import AGES, CHANGES, WINDOWS
+from dqx_airflow.metrics.calls import AGES, CHANGES, WINDOWS
 from dqx_airflow.metrics.drift import DRIFT
 from dqx_airflow.values import DatasetRef, Severity, Span
 

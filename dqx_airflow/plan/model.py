@@ -12,7 +12,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.limits import DEFAULT_CLOCK_SKEW_HOURS, DEFAULT_MOST_GROUPS
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.builtin.values import columns_of
-from dqx_airflow.metrics.derived import USUAL_LIMITS, USUAL_OPERANDS
+from dqx_airflow.metrics.calls import USUAL_LIMITS, USUAL_OPERANDS
 from dqx_airflow.metrics.metric import Argument, ArgumentKind, Arguments, Metric, Scan
 from dqx_airflow.values import MetricValue, Origin, PartialRun, Severity, Span
 from dqx_airflow.values.exact import Exact, Number

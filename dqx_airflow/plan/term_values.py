@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import TypeAlias
 
-from dqx_airflow.metrics import derived
+from dqx_airflow.metrics import calls, derived
 from dqx_airflow.metrics.drift import DRIFT
 from dqx_airflow.metrics.spark_values import metric_value
 from dqx_airflow.metrics.usual_limits import FEWEST_KNOWN, UsualLimits, known_text
@@ -133,14 +133,14 @@ class KnownValues:
         for bound in assertion.condition.bounds:
             for limit in model.usual_limits_in(bound):
                 values = self.values_of(limit.terms)
-                before = values[len(derived.USUAL_OPERANDS) :]
+                before = values[len(calls.USUAL_OPERANDS) :]
                 known = sum(value is not None for value in before)
                 gap = (
                     f"{known} of the {len(before)} days before have a value, at least "
                     f"{FEWEST_KNOWN} are needed to know what is usual"
                     f"{', without issues and too large values' if known >= FEWEST_KNOWN else ''}"
                 )
-                is_of_subject = limit.terms[len(derived.USUAL_OPERANDS) - 1] == assertion.term
+                is_of_subject = limit.terms[len(calls.USUAL_OPERANDS) - 1] == assertion.term
                 return UsualBehind(derived.usual_behind(values), gap, is_of_subject)
         return None
 

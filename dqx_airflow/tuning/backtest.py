@@ -20,7 +20,8 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.profile_rules import is_required
 from dqx_airflow.dql.walk import parts_of
 from dqx_airflow.dql.watches import claims_named, with_columns
-from dqx_airflow.metrics.derived import USUAL_LIMITS, USUAL_OPERANDS, apply
+from dqx_airflow.metrics.calls import USUAL_LIMITS, USUAL_OPERANDS
+from dqx_airflow.metrics.derived import apply
 from dqx_airflow.metrics.spark_values import metric_value
 from dqx_airflow.metrics.usual_limits import UsualLimits
 from dqx_airflow.plan import model

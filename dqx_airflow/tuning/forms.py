@@ -20,7 +20,7 @@ from dqx_airflow.dql.printer import show, show_selector, show_text
 from dqx_airflow.dql.walk import parts_of
 from dqx_airflow.errors import RequestError, SourceError
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.derived import CHANGES, HOLIDAYS, USUAL, USUAL_LIMITS, WINDOWS
+from dqx_airflow.metrics.calls import CHANGES, HOLIDAYS, USUAL, USUAL_LIMITS, WINDOWS
 from dqx_airflow.results.past_days import PastDay
 from dqx_airflow.tuning import tuner
 from dqx_airflow.tuning.backtest import Backtest

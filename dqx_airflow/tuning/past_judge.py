@@ -20,7 +20,8 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.walk import parts_of
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.derived import USUAL_LIMITS, apply, as_float, takes_none
+from dqx_airflow.metrics.calls import USUAL_LIMITS
+from dqx_airflow.metrics.derived import apply, as_float, takes_none
 from dqx_airflow.metrics.spark_values import metric_value
 from dqx_airflow.metrics.usual_limits import Kind, UsualLimits, day_before, known_text, usual_limits
 from dqx_airflow.plan import measurements, model

@@ -13,7 +13,7 @@ import dqx_airflow
 import dqx_airflow.dql
 from dqx_airflow import MetricProvider
 from dqx_airflow.metrics.builtin import CALLABLE
-from dqx_airflow.metrics.derived import AGES, ARITY, CHANGES, MOST_COMMON, SHORTCUTS, WINDOWS
+from dqx_airflow.metrics.calls import AGES, ARITY, CHANGES, MOST_COMMON, SHORTCUTS, WINDOWS
 from dqx_airflow.metrics.drift import DRIFT
 
 

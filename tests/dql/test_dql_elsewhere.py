@@ -7,7 +7,7 @@ import pytest
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.metrics import aliases
 from dqx_airflow.metrics.builtin import CALLABLE
-from dqx_airflow.metrics.derived import SHORTCUTS
+from dqx_airflow.metrics.calls import SHORTCUTS
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS
 from dqx_airflow.values import SourceFile
 

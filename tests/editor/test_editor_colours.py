@@ -14,7 +14,7 @@ from dqx_airflow.dql.syntax.grammar import grammar
 from dqx_airflow.dql.syntax.parser import tokens
 from dqx_airflow.editor.vocabulary import PARAMETERS, PROFILE_TYPES, keywords
 from dqx_airflow.metrics.builtin import CALLABLE
-from dqx_airflow.metrics.derived import AGES, DISTRIBUTION, MOST_COMMON, TIMELINESS, USUAL_LIMITS
+from dqx_airflow.metrics.calls import AGES, DISTRIBUTION, MOST_COMMON, TIMELINESS, USUAL_LIMITS
 from dqx_airflow.metrics.drift import DRIFT
 from dqx_airflow.values import Severity, SourceFile
 from tests.editor.textmate import Grammar

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from dqx_airflow.metrics.aliases import ASSERTIONS, FUNCTIONS, MEASURES
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
-from dqx_airflow.metrics.derived import AGES, ARITY, CHANGES, FUNCTION_DOCS, SHORTCUTS, WINDOW_DOCS
+from dqx_airflow.metrics.calls import AGES, ARITY, CHANGES, FUNCTION_DOCS, SHORTCUTS, WINDOW_DOCS
 from dqx_airflow.metrics.drift import BINS, DRIFT_DOCS, MOST_CATEGORIES, MOST_STEPS, SMALLEST_SHARE
 from dqx_airflow.metrics.metric import Argument, ArgumentKind, Arguments, Merge, Metric, Scan
 from dqx_airflow.metrics.row_functions import QUANTIFIERS, ROW_FUNCTIONS

@@ -16,7 +16,7 @@ from dqx_airflow.cli.command import FORMAT
 from dqx_airflow.cli.contract.versions import ContractPair, contract_pairs, read_versions
 from dqx_airflow.cli.diff import DiffFormat, PastWanted, suite_diff, written
 from dqx_airflow.cli.exit_codes import EXIT_FAILED
-from dqx_airflow.cli.json_objects import contract_diff_object
+from dqx_airflow.cli.json_objects import contract_diff_object, release_remark_object
 from dqx_airflow.cli.reports import console_for, markdown_cell, printable, table_of
 from dqx_airflow.cli.stores import ResultsRootOption
 from dqx_airflow.cli.suites import count_text
@@ -24,7 +24,7 @@ from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.diff import Change, Diff
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.contracts.publishing import PublishedVersion
-from dqx_airflow.contracts.releases import ReleasedContracts, release_of
+from dqx_airflow.contracts.releases import ReleasedContracts, RemarkKind, release_of
 from dqx_airflow.contracts.versions import Bump, version_of
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.diagnostics.machine_formats import FOR_MACHINES, json_text
@@ -145,8 +145,8 @@ def _print_release(release: ReleasedContracts, format: DiffFormat, *, is_alone: 
                 typer.echo(printable(line))
         case "json":
             objects = [contract_diff_object(diff) for diff in release.diffs]
-            facts = (remark.facts for remark in release.remarks)
-            typer.echo(json_text(objects[0] if is_alone else [*objects, *facts]))
+            objects += [release_remark_object(remark) for remark in release.remarks]
+            typer.echo(json_text(objects[0] if is_alone else objects))
         case "markdown":
             lines = _release_lines(release, len(diffs), is_alone=is_alone)
             items = (f"- {markdown_cell(line)}" for line in lines)
@@ -162,14 +162,15 @@ def _release_lines(release: ReleasedContracts, changed: int, *, is_alone: bool) 
     """The remarks about contracts, and the number of compared and changed ones."""
     lines = [remark.message for remark in release.remarks]
     if not is_alone:
-        total = len(release.diffs) + sum("pin" not in remark.facts for remark in release.remarks)
+        others = [remark for remark in release.remarks if remark.kind is not RemarkKind.PINNED]
+        total = len(release.diffs) + len(others)
         lines.append(f"{count_text(total, 'contract')} compared, {changed or 'none'} changed")
     return lines
 
 
 def _notes_on_remarks(release: ReleasedContracts) -> Iterator[Diagnostic]:
     for remark in release.remarks:
-        if remark.facts["status"] != "new":
+        if remark.kind is not RemarkKind.NEW:
             span = _in_file(remark.contract.span)
             yield Diagnostic(remark.message, span, is_mild=not remark.falls_short)
 

@@ -21,7 +21,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.builtin import CALLABLE
-from dqx_airflow.metrics.derived import MOST_COMMON
+from dqx_airflow.metrics.calls import MOST_COMMON
 
 _OF_METRICS = {
     **dict.fromkeys(("null_count", "missing_count"), "completeness"),

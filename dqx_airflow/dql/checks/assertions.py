@@ -22,7 +22,7 @@ from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.moments import check_bounds
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.walk import calls_in, expressions_in, filters_over, simple_claims
-from dqx_airflow.metrics import derived
+from dqx_airflow.metrics import calls
 from dqx_airflow.metrics.aliases import assertion_elsewhere
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.metric import Scan
@@ -122,7 +122,7 @@ class ClaimChecker:
                 self._check_by_time(expression, condition)
             case nodes.Measure(expression=expression, condition=nodes.MatchesShares() as condition):
                 self._check_shares(expression, condition)
-            case nodes.Measure(expression=nodes.Call(name=name)) if name.text in derived.SHORTCUTS:
+            case nodes.Measure(expression=nodes.Call(name=name)) if name.text in calls.SHORTCUTS:
                 self._check_shortcut(claim)
             case nodes.Measure(expression=expression):
                 self.measures.check(expression)
@@ -156,7 +156,7 @@ class ClaimChecker:
                 message = f"nothing is within {low.name.text}(...)"
                 self._error("E101", message, low.name.span, help_line)
             case nodes.Between() as between if usual := nodes.usual_of(between):
-                self._bound(replace(usual, name=replace(usual.name, text=derived.USUAL_LIMITS[0])))
+                self._bound(replace(usual, name=replace(usual.name, text=calls.USUAL_LIMITS[0])))
             case nodes.Between() | nodes.NotBetween() as between:
                 self._check_range(between)
             case nodes.WithinStddev(count=count, days=days):
@@ -210,7 +210,7 @@ class ClaimChecker:
         if claim.condition is not None:
             message = f"`{name}` is a complete assertion and takes no condition"
             self._error(
-                "E101", message, claim.condition.span, f"it is short for {derived.SHORTCUTS[name]}"
+                "E101", message, claim.condition.span, f"it is short for {calls.SHORTCUTS[name]}"
             )
         parameters = METRICS["decrease_count"].parameters if name == "is_sorted" else ()
         self.arguments.parameters(call, ("dataset", "where"), parameters)
@@ -240,19 +240,19 @@ class ClaimChecker:
 
     def _check_in_list(self, subject: nodes.Expression, choices: nodes.Listing) -> None:
         self.arguments.choices(choices)
-        written = expressions.WITH_CONDITION[derived.MOST_COMMON]
+        written = expressions.WITH_CONDITION[calls.MOST_COMMON]
         match subject:
             case nodes.Call(name=nodes.Name(text="mode"), arguments=(nodes.Name() as column, *_)):
-                written = f"{derived.MOST_COMMON}({show(column)}, 1) in {show(choices)}"
+                written = f"{calls.MOST_COMMON}({show(column)}, 1) in {show(choices)}"
             case nodes.Call(name=nodes.Name(text="values"), arguments=(nodes.Name() as column,)):
                 written = f"each row: {show(column)} in {show(choices)}"
             case nodes.Name():
                 written = f"each row: {show(subject)} in {show(choices)}"
         help_line = f"write {written}"
-        if not self._is_call_of(subject, derived.MOST_COMMON, "in", help_line):
+        if not self._is_call_of(subject, calls.MOST_COMMON, "in", help_line):
             return
         assert isinstance(subject, nodes.Call)
-        if self.arguments.count(subject, 2, 2, f"{derived.MOST_COMMON}(column, 3)"):
+        if self.arguments.count(subject, 2, 2, f"{calls.MOST_COMMON}(column, 3)"):
             wanted = METRICS["unlisted_common_values"].arguments
             for argument, node in zip(wanted, subject.arguments, strict=False):
                 self.arguments.check(argument, node)
@@ -262,9 +262,9 @@ class ClaimChecker:
 
     def _check_by_time(self, subject: nodes.Expression, condition: nodes.ByTime) -> None:
         if self._is_call_of(
-            subject, derived.TIMELINESS, "by", f"write {derived.TIMELINESS}(column) by 06:00 UTC"
+            subject, calls.TIMELINESS, "by", f"write {calls.TIMELINESS}(column) by 06:00 UTC"
         ):
-            self.measures.column_call(subject, f"{derived.TIMELINESS}(column)")  # type: ignore[arg-type]
+            self.measures.column_call(subject, f"{calls.TIMELINESS}(column)")  # type: ignore[arg-type]
         try:
             time.fromisoformat(clock_of(condition))
         except ValueError:
@@ -278,9 +278,9 @@ class ClaimChecker:
             self._error("E301", f"unknown time zone '{zone}'", condition.zone.span, help_line)
 
     def _check_shares(self, subject: nodes.Expression, condition: nodes.MatchesShares) -> None:
-        example = f'write {derived.DISTRIBUTION}(column) matches {{"A": 50%, "B": 50%}}'
-        if self._is_call_of(subject, derived.DISTRIBUTION, "matches", example):
-            self.measures.column_call(subject, f"{derived.DISTRIBUTION}(column)")  # type: ignore[arg-type]
+        example = f'write {calls.DISTRIBUTION}(column) matches {{"A": 50%, "B": 50%}}'
+        if self._is_call_of(subject, calls.DISTRIBUTION, "matches", example):
+            self.measures.column_call(subject, f"{calls.DISTRIBUTION}(column)")  # type: ignore[arg-type]
         seen: set[tuple[type, MetricValue]] = set()
         total: Number = 0
         for value, share in condition.shares:
@@ -302,7 +302,7 @@ class ClaimChecker:
     ) -> bool:
         if isinstance(subject, nodes.Call) and subject.name.text == name:
             return True
-        arguments = "column, 3" if name == derived.MOST_COMMON else "column"
+        arguments = "column, 3" if name == calls.MOST_COMMON else "column"
         message = f"`{keyword}` only works with `{name}({arguments})`"
         self._error("E101", message, subject.span, help_line)
         return False
@@ -366,7 +366,7 @@ def zone_of(condition: nodes.ByTime) -> str:
 
 def window_days(condition: nodes.WithinStddev) -> int:
     """The number of days before the target date that are read."""
-    return derived.DEFAULT_STDDEV_DAYS if condition.days is None else _days(condition.days)
+    return calls.DEFAULT_STDDEV_DAYS if condition.days is None else _days(condition.days)
 
 
 def _days(duration: nodes.Number) -> int:

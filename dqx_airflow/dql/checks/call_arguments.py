@@ -14,7 +14,7 @@ from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.printer import show, show_name
 from dqx_airflow.errors import RequestError
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.derived import (
+from dqx_airflow.metrics.calls import (
     AGES,
     DISTRIBUTION,
     HOLIDAYS,

@@ -13,7 +13,7 @@ from dqx_airflow.dql.printer import show, show_name
 from dqx_airflow.dql.walk import expressions_in
 from dqx_airflow.metrics.aliases import measure_elsewhere, name_alone
 from dqx_airflow.metrics.builtin import CALLABLE, METRICS
-from dqx_airflow.metrics.derived import (
+from dqx_airflow.metrics.calls import (
     AGES,
     ARITY,
     CHANGES,

@@ -14,7 +14,7 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_claim
 from dqx_airflow.dql.walk import rewritten
-from dqx_airflow.metrics import derived
+from dqx_airflow.metrics import calls
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.drift import DRIFT
 from dqx_airflow.metrics.metric import Metric, MetricUnit, Scan
@@ -132,12 +132,12 @@ class _Checker:
         name = call.name.text
         if name in METRICS:
             return _of_metric(METRICS[name])
-        if name in derived.AGES:
+        if name in calls.AGES:
             return Quantity.DURATION
         quantities = [self.quantity_of(argument) for argument in call.arguments]
-        if name in derived.CHANGES or name in DRIFT:
+        if name in calls.CHANGES or name in DRIFT:
             return Quantity.NUMBER
-        if name in derived.WINDOWS or name == "abs":
+        if name in calls.WINDOWS or name == "abs":
             return quantities[0]
         if name not in ("min", "max", "coalesce"):
             return Quantity.UNKNOWN
@@ -254,7 +254,7 @@ def _share(count: nodes.Expression) -> nodes.Expression | None:
     """The count divided by the rows of the same dataset and day; None for the rows themselves."""
     parameters: tuple[nodes.Parameter, ...] = ()
     if isinstance(count, nodes.Call):
-        if count.name.text in derived.WINDOWS:
+        if count.name.text in calls.WINDOWS:
             share = _share(count.arguments[0])
             return share and replace(count, arguments=(share,))
         if count.name.text == "num_rows":

@@ -12,7 +12,7 @@ from dqx_airflow.dql.moments import check_beside_moments
 from dqx_airflow.dql.walk import is_about_items
 from dqx_airflow.metrics.aliases import function_elsewhere, measure_elsewhere, name_alone
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.derived import AGES, CHANGES, SHORTCUTS, WINDOWS
+from dqx_airflow.metrics.calls import AGES, CHANGES, SHORTCUTS, WINDOWS
 from dqx_airflow.metrics.drift import DRIFT
 from dqx_airflow.metrics.patterns.bounds import bounded, bounded_like
 from dqx_airflow.metrics.patterns.syntax import ExplodingError, PatternError

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.satisfiability import Surroundings
 from dqx_airflow.metrics.builtin import METRICS
-from dqx_airflow.metrics.derived import WINDOWS
+from dqx_airflow.metrics.calls import WINDOWS
 from dqx_airflow.metrics.metric import MetricUnit
 
 _SAME_KIND = frozenset({"abs", "min", "max", "coalesce", *WINDOWS})
