@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from dqx_airflow.engine.measure import measure, measure_alone
+from dqx_airflow.engine.measure import measure, measure_plan
 from dqx_airflow.engine.scan.dataset_scan import scan
 from dqx_airflow.engine.scan.frames import ReferenceTables, rows_of, rows_of_dates
 from dqx_airflow.engine.session.spark_versions import arrow_table
@@ -113,7 +113,7 @@ class SparkJudge(MemoryJudge):
                 found.moved([(at, it) for it, at in places.items() if at not in found.failures])
             )
             alone = replace(_with_faults(opened[name], plan.date, [one]), dates=None)
-            yield measure_alone(self.spark, {**opened, name: alone}, {}, plan, known, None)
+            yield measure_plan(self.spark, {**opened, name: alone}, plan, known)
 
 
 def _with_faults(dataset: OpenDataset, on: date, batch: Sequence[Planted]) -> OpenDataset:

@@ -82,7 +82,9 @@ def measure_together(
         names = scope.reads or {ref.name for ref in refs}
         datasets = {name: dataset for name, dataset in opened.items() if name in names}
         known = found.of(whole.requests)
-        measured[scope] = measure_alone(spark, datasets, unreadable, whole, known, cache)
+        measured[scope] = measure_plan(
+            spark, datasets, whole, known, unreadable=unreadable, cache=cache
+        )
     for dataset in opened.values():
         _distrust_changed(dataset, measured.values())
     return opened, tuple(measured[_Scope.of(plan)].of(plan.requests) for plan in plans)
@@ -158,23 +160,26 @@ def _measure_shared(
     return shared.of(request for request in requests if request not in shared.failures)
 
 
-def measure_alone(
+def measure_plan(
     spark: SparkSession,
     opened: Mapping[str, OpenDataset],
-    unreadable: Mapping[str, str],
     plan: Plan,
     known: Scanned,
-    cache: StateCache | None,
+    *,
+    unreadable: Mapping[str, str] | None = None,
+    cache: StateCache | None = None,
 ) -> Scanned:
-    """Measures the requests of a plan for one date.
+    """Measures the requests of a plan for its date, without those of other dates.
 
-    :param known: results found before.
+    :param known: earlier results, to which the new ones are added.
+    :param unreadable: by dataset, the reason why it could not be opened.
+    :param cache: as for `measure`.
     """
     measured = known
     wanted = [request for request in plan.requests if request not in known]
-    for name, reason in unreadable.items():
-        requests = [request for request in wanted if request.dataset == name]
-        measured.failures.update(dict.fromkeys(requests, reason))
+    for request in wanted:
+        if unreadable is not None and request.dataset in unreadable:
+            measured.failures[request] = unreadable[request.dataset]
     references = ReferenceTables(opened, plan.date)
 
     def scan_one(dataset: OpenDataset) -> Scanned:
@@ -185,19 +190,24 @@ def measure_alone(
 
     for scanned in side_by_side(spark, scan_one, tuple(opened.values())):
         measured.add(scanned)
-
-    def left(kind: Scan) -> list[MetricRequest]:
-        of_kind = [request for request in wanted if request.definition.scan is kind]
-        return [request for request in of_kind if request not in measured.failures]
-
-    if queries := left(Scan.QUERY):
+    queries = _unfailed(wanted, Scan.QUERY, measured)
+    if queries:
         log_passes(query_passes(queries))
         measured.add(run_queries(spark, queries, opened, plan.date))
-    if matches := left(Scan.MATCH):
+    matches = _unfailed(wanted, Scan.MATCH, measured)
+    if matches:
         for dataset in opened.values():
             log_passes(match_passes(matches, plan.date, dataset.ref))
         measured.add(run_matches(spark, matches, references, _rows_on_the_date(plan, measured)))
     return measured
+
+
+def _unfailed(
+    requests: Sequence[MetricRequest], kind: Scan, measured: Scanned
+) -> list[MetricRequest]:
+    """The requests of a kind of scan that have not failed."""
+    of_kind = [request for request in requests if request.definition.scan is kind]
+    return [request for request in of_kind if request not in measured.failures]
 
 
 def _rows_on_the_date(plan: Plan, measured: Scanned) -> dict[str, int]:

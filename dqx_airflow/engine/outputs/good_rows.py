@@ -26,7 +26,7 @@ from pyspark.sql import functions as F
 
 from dqx_airflow.datasets.locations import is_table
 from dqx_airflow.diagnostics.verdicts import finding
-from dqx_airflow.engine.measure import measure_alone
+from dqx_airflow.engine.measure import measure_plan
 from dqx_airflow.engine.outputs import promotion
 from dqx_airflow.engine.outputs.fault_conditions import with_conditions
 from dqx_airflow.engine.outputs.promoted_slices import Promoter, Slice, gate_of, recorded
@@ -194,7 +194,7 @@ def _objection_to_rest(
     }
     known = suite.scanned.of(one for one in plan.requests if one not in asked)
     read = {**opened, **{name: _scanned_whole(one) for name, one in reduced.items()}}
-    measured = measure_alone(spark, read, {}, plan, known, None)
+    measured = measure_plan(spark, read, plan, known)
     verdicts = evaluate(plan, measured, request.skip_dates, now=started, sample_rows=0)
     verdicts = with_waivers(verdicts, suite.waivers, started)
     for before, verdict in zip(suite.judged.verdicts, verdicts, strict=True):
@@ -406,7 +406,7 @@ class Release:
         judged = []
         for request, plan in self.suites:
             skipped = request.skip_dates
-            scanned = measure_alone(to.spark, opened, {}, plan, Scanned(), None)
+            scanned = measure_plan(to.spark, opened, plan, Scanned())
             verdicts = evaluate(plan, scanned, skipped, now=now, sample_rows=0)
             own = {self.key.gate, f"{self.key.gate}/{plan.suite}"}
             waivers = [one for one in self.waivers if one.gate in own]
