@@ -13,6 +13,7 @@ from dataclasses import astuple, dataclass, field, replace
 from datetime import date
 
 from dqx_airflow.contracts.demand import Demand, Literal, percent_text
+from dqx_airflow.contracts.document import Mapping
 from dqx_airflow.values import FieldSource, Responsible, Severity, Span, WordEnum
 from dqx_airflow.values.request import day_in, days_before
 
@@ -310,7 +311,8 @@ class Model:
 class Server:
     """The location of the data of the contract. `location` may contain `{model}`.
 
-    `sql_dialect` is the name of the server's SQL dialect in sqlglot, None for Spark's own.
+    `sql_dialect` is the name of the server's SQL dialect in sqlglot, None for Spark's own. `keys`
+    are the scalars of the server as the document has them, by their keys.
     """
 
     name: str
@@ -321,6 +323,7 @@ class Server:
     environment: str | None = None
     options: tuple[tuple[str, str], ...] = ()
     sql_dialect: str | None = None
+    keys: tuple[tuple[str, Literal], ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -383,7 +386,7 @@ class Renamed:
 @dataclass(frozen=True, slots=True)
 class Contract:
     """A contract of any dialect. `parts` are its elements by their keys, if the dialect requires
-    some."""
+    some. `document` is the document of an ODCS contract, which is exported as it is written."""
 
     dialect: Dialect
     dialect_version: str | None
@@ -406,6 +409,7 @@ class Contract:
     acceptances: tuple[Acceptance, ...] = field(default=(), compare=False)
     incident: IncidentResponse = field(default_factory=IncidentResponse)
     renames: tuple[Renamed, ...] = field(default=(), compare=False)
+    document: Mapping | None = field(default=None, compare=False, repr=False)
 
     def model(self, name: str) -> Model | None:
         return next((model for model in self.models if model.name == name), None)

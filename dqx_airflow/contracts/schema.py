@@ -26,6 +26,9 @@ _TYPE_NAMES = {
     "null": "null",
 }
 _LONGEST = 60
+NEWER = "x-newer"
+"""The key in a schema with the keys that only the newest version of the standard has."""
+_NEWEST_ODCS = "v3.2.0"
 
 
 @cache
@@ -161,7 +164,13 @@ def _extra_keys(error: _Error) -> Diagnostic:
     if not extra:
         return error.diagnostic(message, did_you_mean("", known))
     meant = meant_key(extra[0], known)
-    help_line = f"did you mean '{meant}'?" if meant else did_you_mean("", known)
+    help_line: str | None
+    if extra[0] in error.schema.get(NEWER, ()):
+        help_line = f"it is a key since ODCS 3.2: write `apiVersion: {_NEWEST_ODCS}`"
+    elif meant is not None:
+        help_line = f"did you mean '{meant}'?"
+    else:
+        help_line = did_you_mean("", known)
     span = error.node.span_of(extra[0]) if isinstance(error.node, Mapping) else None
     return error.diagnostic(message, help_line, span)
 

@@ -27,6 +27,7 @@ apiVersion: {version}
 kind: DataContract
 id: orders
 version: 1.0.0
+status: active
 """
 _OBJECT = """\
 schema:

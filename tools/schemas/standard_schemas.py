@@ -17,20 +17,66 @@ from pathlib import Path
 from typing import Any
 
 import dqx_airflow.contracts
+from dqx_airflow.contracts.schema import NEWER
 from dqx_airflow.contracts.unknown_keys import STATES
 
 _SEVERAL = ("allOf", "anyOf", "oneOf")
+_OLDER = Path(__file__).with_name("odcs-3.1.0.schema.json")
+"""The schema of version 3.1 as it was published."""
 
 
 def odcs_schema() -> dict[str, Any]:
-    """One schema for all versions: since 3.1 only keys of the standard are allowed.
+    """One schema with the schemas of all versions: since 3.1 only keys of the standard are allowed.
 
-    An unknown version is reported separately, so the list of versions is not in it.
+    3.0 has the keys of the newest version, since examples of the standard use them there. An
+    unknown version is reported separately, so the list of versions is not in it.
     """
     text = files("open_data_contract_standard").joinpath("schema.json").read_text(encoding="utf-8")
-    strict: dict[str, Any] = json.loads(text)
-    strict["properties"]["apiVersion"] = {"type": "string"}
-    definitions = strict["$defs"]
+    newest = _relaxed(json.loads(text))
+    older = _relaxed(json.loads(_OLDER.read_text(encoding="utf-8")))
+    _mark_newer_keys(older, newest)
+    loose = deepcopy(newest)
+    loose["required"] = older["required"]
+    _loosen(loose)
+    return {
+        "$schema": newest["$schema"],
+        "if": _is_of_version("3\\.0"),
+        "then": {"$ref": "#/$defs/loose"},
+        "else": {
+            "if": _is_of_version("3\\.1"),
+            "then": {"$ref": "#/$defs/older"},
+            "else": {"$ref": "#/$defs/strict"},
+        },
+        "$defs": {
+            "loose": _moved(loose, "loose"),
+            "older": _moved(older, "older"),
+            "strict": _moved(newest, "strict"),
+        },
+    }
+
+
+def _mark_newer_keys(older: object, newer: object) -> None:
+    """Lists the keys that only the newest version has where the older one forbids them, so that
+    a diagnostic can name the version."""
+    if isinstance(older, dict) and isinstance(newer, dict):
+        if older.get("additionalProperties") is False:
+            added = [key for key in newer.get("properties", {}) if key not in older["properties"]]
+            older |= {NEWER: added} if added else {}
+        for key in older.keys() & newer.keys():
+            _mark_newer_keys(older[key], newer[key])
+    elif isinstance(older, list) and isinstance(newer, list):
+        for before, after in zip(older, newer, strict=False):
+            _mark_newer_keys(before, after)
+
+
+def _is_of_version(pattern: str) -> dict[str, Any]:
+    return {"properties": {"apiVersion": {"type": "string", "pattern": f"^v?{pattern}"}}}
+
+
+def _relaxed(schema: dict[str, Any]) -> dict[str, Any]:
+    """A schema of the standard without restrictions that are arbitrary or mistaken."""
+    schema["properties"]["apiVersion"] = {"type": "string"}
+    definitions = schema["$defs"]
     _permit_several_operators(definitions["DataQualityOperators"])
     # They may lead into other contracts in both ways: the reader reports broken ones.
     for name in ("ShorthandReference", "FullyQualifiedReference"):
@@ -38,18 +84,10 @@ def odcs_schema() -> dict[str, Any]:
     # An item is a property without a name, which describes the properties below it.
     definitions["SchemaItemProperty"]["properties"] = {"properties": {}}
     definitions["SchemaBaseProperty"].pop("unevaluatedProperties")
-    _each_mapping(strict, _demand_what_is_asked)
-    _each_mapping(strict, _permit_several_that_fit)
-    _each_mapping(strict, partial(_list_keys, strict))
-    loose = deepcopy(strict)
-    _loosen(loose)
-    return {
-        "$schema": strict["$schema"],
-        "if": {"properties": {"apiVersion": {"type": "string", "pattern": "^v?3\\.0"}}},
-        "then": {"$ref": "#/$defs/loose"},
-        "else": {"$ref": "#/$defs/strict"},
-        "$defs": {"loose": _moved(loose, "loose"), "strict": _moved(strict, "strict")},
-    }
+    _each_mapping(schema, _demand_what_is_asked)
+    _each_mapping(schema, _permit_several_that_fit)
+    _each_mapping(schema, partial(_list_keys, schema))
+    return schema
 
 
 def _moved(schema: dict[str, Any], name: str) -> dict[str, Any]:

@@ -19,14 +19,14 @@ from dqx_airflow.contracts.compile import (
 )
 from dqx_airflow.contracts.compile.ecma_regex import java_pattern
 from dqx_airflow.contracts.compile.terms import ValueKind, kind_of
-from dqx_airflow.contracts.model import Field, parts_of
+from dqx_airflow.contracts.model import Field, day_of, parts_of
 from dqx_airflow.contracts.time_texts import TimeFormat, iso_value_sql, literal_sql
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.dql import nodes
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.patterns.bounds import bounded
 from dqx_airflow.metrics.patterns.syntax import PatternError
-from dqx_airflow.metrics.sql import quote_name
+from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.values.exact import is_finite_number
 from dqx_airflow.values.json_form import iso_timestamp
@@ -173,7 +173,16 @@ class Bound(_Limit, words="{op} {value}", odcs_types=(*_NUMBERS, "date", "timest
             raise NoCounterpartError("a string cannot be compared with a number")
         return nodes.Compare(self.op, operand, terms.literal(self.value, kind))
 
+    @property
+    def is_range(self) -> bool:
+        """Whether Great Expectations compares with it: numbers, dates and timestamps. It reads
+        other strings as numbers, or refuses them."""
+        return not isinstance(self.value, str) or day_of(self.value) is not None
+
     def expectation(self, place: expectations.ExportedRule) -> expectations.Expectation:
+        if isinstance(self.value, str) and not self.is_range:
+            beyond = f"NOT ({place.sql_column} {self.op} {quote_literal(self.value)})"
+            return _without(place, beyond)
         ends = (self, None) if self.op.startswith(">") else (None, self)
         expectation = bounds_of(place.column, *ends)
         return expectations.Expectation(expectation.type, expectation.kwargs | place.mostly)
@@ -376,7 +385,7 @@ class Digits(ValueDemand, words="at most {precision} digits, {scale} after the p
 
     def too_many(self, column: str) -> str:
         """A predicate for the numbers with more digits."""
-        most = 10 ** (self.precision - self.scale)
+        most = 10 ** max(0, self.precision - self.scale)
         return f"{column} <> round({column}, {self.scale}) OR abs({column}) >= {most}"
 
 

@@ -21,7 +21,8 @@ DQL_METRICS = {
     "num_rows": "rowCount",
 }
 """The metrics of ODCS by their names in DQL."""
-_OLDER_NAMES = {
+LIBRARY_METRICS = tuple(DQL_METRICS.values())
+OLDER_NAMES = {
     "nullCheck": "nullValues",
     "nullCount": "nullValues",
     "missingCount": "missingValues",
@@ -47,7 +48,7 @@ def translate_metric(rule: MappingType[str, Any], column: str | None) -> foreign
     :raises NoCounterpartError: there are none.
     """
     written = str(rule.get("metric") or rule.get("rule") or "")
-    metric = _OLDER_NAMES.get(written, written)
+    metric = OLDER_NAMES.get(written, written)
     if metric not in _METRICS:
         raise NoCounterpartError(f"unknown metric '{written}': there is {', '.join(_METRICS)}")
     compared = foreign.conditions(rule)

@@ -120,9 +120,19 @@ def read_server(
         format=server.text("format"),
         environment=server.text("environment"),
         options=(*options(server), *_endpoint_options(server)),
-        # An unknown database gets the syntax that all databases share.
-        sql_dialect=SQL_DIALECTS.get(re.sub(r"[\s_-]", "", kind), "ansi") if kind else None,
+        sql_dialect=sql_dialect_of_server(kind) if kind else None,
+        keys=tuple(
+            (key, entry.node.value)
+            for key, entry in server.entries.items()
+            if isinstance(entry.node, document.Scalar)
+        ),
     )
+
+
+def sql_dialect_of_server(kind: str) -> str | None:
+    """The SQL dialect of a type of servers, as sqlglot names it; None for Spark's own. An unknown
+    database gets the syntax that all databases share."""
+    return SQL_DIALECTS.get(re.sub(r"[\s_-]", "", kind), "ansi")
 
 
 def _check_location(reading: ClauseReader, server: document.Mapping, kind: str) -> None:

@@ -121,7 +121,9 @@ class _SuiteWriter(ModelWriter):
         severity stays separate."""
         ends: dict[str, Rule] = {}
         for rule in rules:
-            if isinstance(rule.demand, demands.Bound) and rule.severity is None:
+            if not isinstance(rule.demand, demands.Bound) or not rule.demand.is_range:
+                continue
+            if rule.severity is None:
                 ends.setdefault(rule.demand.op[0], rule)
         if not ends:
             return

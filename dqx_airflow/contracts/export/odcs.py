@@ -1,11 +1,12 @@
-"""A contract as a document of the Open Data Contract Standard: schema, quality, the rest."""
+"""A contract of another dialect as a document of the Open Data Contract Standard: schema, quality,
+the rest."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from dqx_airflow.contracts import demands
+from dqx_airflow.contracts.dialects.odcs.odcs_servers import FILES, SPARK
 from dqx_airflow.contracts.export.exported import (
     Exported,
     Loss,
@@ -13,37 +14,41 @@ from dqx_airflow.contracts.export.exported import (
     without_empty,
     yaml_text,
 )
+from dqx_airflow.contracts.export.odcs_as_written import as_written
 from dqx_airflow.contracts.export.odcs_schema import SchemaWriter
-from dqx_airflow.contracts.model import Contract, Server, Treatment
+from dqx_airflow.contracts.export.odcs_server import server_of, sql_dialect_of
+from dqx_airflow.contracts.model import Contract
 
 _VERSION = "v3.1.0"
 _VERSION_WITH_MAPS = "v3.2.0"
 _STATUS = {"draft": "draft", "active": "active", "deprecated": "deprecated", "sunset": "retired"}
-_FILES = ("local", "s3", "azure", "sftp")
+_DEFAULT_STATUS = "active"
+"""The status of a contract without one, which is in force; the standard requires a status."""
 _FIRST_VERSION = "1.0.0"
-_NOTHING = ("", "false", "null", "~", "[]", "{}")
-_DIALECT_VERSIONS = ("apiVersion", "dataContractSpecification")
-_NO_PLACE = "a custom property: the standard has no place for it, and no other tool reads it"
 
 
 def document(contract: Contract) -> Exported:
-    """The contract as YAML."""
+    """The contract as YAML. The losses are what the contract enforces and the export does not."""
+    if contract.document is not None:
+        return as_written(contract, contract.document)
     losses: list[Loss] = []
-    servers = [_server(server, losses) for server in contract.servers]
-    kind = servers[0]["type"] if servers else None
-    writers = [SchemaWriter(contract, model, server=kind) for model in contract.models]
+    servers = [server_of(server, losses) for server in contract.servers]
+    dialect = sql_dialect_of(servers)
+    is_spark = not servers or servers[0]["type"] in (*FILES, *SPARK)
+    writers = [
+        SchemaWriter(contract, model, sql_dialect=dialect, is_spark=is_spark)
+        for model in contract.models
+    ]
     objects = [writer.object() for writer in writers]
+    has_maps = any(writer.has_maps for writer in writers)
     levels = [level for writer in writers for level in writer.service]
-    if contract.version is None:
-        reason = f"written as {_FIRST_VERSION}: the standard asks for one"
-        losses.append(Loss("version", reason))
     plain = {
-        "apiVersion": _VERSION_WITH_MAPS if _has_maps(contract) else _VERSION,
+        "apiVersion": _VERSION_WITH_MAPS if has_maps else _VERSION,
         "kind": "DataContract",
         "id": contract.id,
         "name": contract.name,
         "version": contract.version or _FIRST_VERSION,
-        "status": _STATUS.get(contract.lifecycle.status or "", contract.lifecycle.written_status),
+        "status": _status(contract),
         "domain": contract.domain,
         "tags": list(contract.tags),
         "description": _description(contract),
@@ -51,12 +56,17 @@ def document(contract: Contract) -> Exported:
         "servers": servers,
         "schema": objects,
         "slaProperties": [*levels, *_dates(contract)],
-        "customProperties": [*_custom(contract, losses)],
+        "customProperties": [*_custom(contract)],
     }
     kept = {key: value for key, value in plain.items() if value not in (None, [], {})}
     losses += [loss for writer in writers for loss in writer.losses]
-    losses += [*unsupported_clauses(contract), *_left_out(contract, kept)]
+    losses += unsupported_clauses(contract)
     return Exported(yaml_text(kept), tuple(losses))
+
+
+def _status(contract: Contract) -> str:
+    lifecycle = contract.lifecycle
+    return _STATUS.get(lifecycle.status or "", lifecycle.written_status or _DEFAULT_STATUS)
 
 
 def _description(contract: Contract) -> dict[str, str] | None:
@@ -72,43 +82,12 @@ def _dates(contract: Contract) -> Iterator[dict[str, Any]]:
         yield {"property": "endOfLife", "value": life.sunset_date}
 
 
-def _has_maps(contract: Contract) -> bool:
-    return any(item.type == "map" for model in contract.models for item in model.walk())
-
-
 def _team(contract: Contract) -> dict[str, Any] | None:
     members = [{"username": name} for name in contract.contacts]
     return without_empty({"name": contract.owner, "members": members}) or None
 
 
-def _server(server: Server, losses: list[Loss]) -> dict[str, Any]:
-    """A server of its own type if everything that the standard requires is known, else `custom`."""
-    about = {"server": server.name, "environment": server.environment}
-    place = _place(server)
-    if place is None:
-        reason = f"a custom server: not all is known that one of type {server.type} needs"
-        losses.append(Loss(f"servers.{server.name}", reason))
-        properties = [{"property": "serverType", "value": server.type}]
-        place = {"type": "custom", "location": server.location, "format": server.format}
-        place["customProperties"] = properties
-    if server.options:
-        losses.append(Loss(f"servers.{server.name}", "its options are left out"))
-    return {key: value for key, value in (about | place).items() if value is not None}
-
-
-def _place(server: Server) -> dict[str, Any] | None:
-    if server.type in _FILES and server.location is not None:
-        key = "path" if server.type == "local" else "location"
-        if server.format is None and server.type in ("local", "azure"):
-            return None
-        return {"type": server.type, key: server.location, "format": server.format}
-    parts = (server.location or "").split(".")
-    if server.type == "databricks" and len(parts) == 3 and parts[2] == "{model}":
-        return {"type": "databricks", "catalog": parts[0], "schema": parts[1]}
-    return None
-
-
-def _custom(contract: Contract, losses: list[Loss]) -> Iterator[dict[str, Any]]:
+def _custom(contract: Contract) -> Iterator[dict[str, Any]]:
     """The custom properties of a contract: facts that the standard has no key for."""
     consumers = [
         {"team": consumer.team} | without_empty({"useCase": consumer.use_case, "pin": consumer.pin})
@@ -126,34 +105,4 @@ def _custom(contract: Contract, losses: list[Loss]) -> Iterator[dict[str, Any]]:
     }
     for name, value in custom.items():
         if value:
-            losses.append(Loss(name, _NO_PLACE))
             yield {"property": name, "value": value}
-
-
-def _left_out(contract: Contract, written: Any) -> Iterator[Loss]:
-    """Texts of the document that the export does not contain."""
-    known = {demands.one_line(text) for text in _scalars(written)}
-    for note in contract.notes:
-        remark = demands.one_line(note.clause.text)
-        is_exported = (
-            remark in known or remark.lower() in _NOTHING or _is_in_other_form(note.clause.path)
-        )
-        if note.treatment is Treatment.DOCUMENTED and not is_exported:
-            yield Loss(note.clause.path, "the export has no place for it")
-
-
-def _is_in_other_form(path: str) -> bool:
-    """True for the version of a dialect, for nullability, which is the default, and for marks of
-    personal data, which become a classification or a tag."""
-    return path.endswith((".nullable", ".pii")) or path in _DIALECT_VERSIONS
-
-
-def _scalars(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        for inner in value.values():
-            yield from _scalars(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            yield from _scalars(inner)
-    else:
-        yield str(value)

@@ -11,8 +11,6 @@ from dqx_airflow.contracts.dialects.library_metrics import DQL_METRICS
 from dqx_airflow.contracts.export.exported import without_empty
 from dqx_airflow.contracts.model import Field, Rule, plain_name
 
-_OF_DUCKDB = ("local", "s3", "azure", "sftp")
-
 
 def compared(condition: demands.Condition) -> dict[str, Any]:
     value: Any = condition.bound
@@ -114,26 +112,6 @@ def query_of(rule: Rule, column: str | None) -> tuple[str, demands.Condition, st
 _COUNT = "SELECT count(*) FROM {model}"
 
 
-def dialect_of(server: str | None) -> str:
-    if server in _OF_DUCKDB:
-        return "duckdb"
-    return "databricks" if server == "databricks" else "spark"
-
-
-def translated_query(query: str, read: str | None, write: str) -> str | None:
-    """The query in another dialect; None if it cannot be parsed."""
-    if (read or "spark") == write or {read, write} <= {None, "spark", "databricks"}:
-        return query
-    from dqx_airflow.dql.sql_parser import InvalidSqlError, transpiled
-
-    # Placeholders are not SQL: they are replaced by names.
-    marks = {"{model}": "dqx__model", "{field}": "dqx__field", "{column}": "dqx__column"}
-    for mark, name in marks.items():
-        query = query.replace(mark, name)
-    try:
-        text = transpiled(query, read or "spark", to=write)
-    except InvalidSqlError:
-        return None
-    for mark, name in marks.items():
-        text = text.replace(name, mark)
-    return text
+def is_same_dialect(one: str | None, other: str | None) -> bool:
+    """Whether SQL in one dialect is SQL in the other. None is Spark's own."""
+    return one == other or {one, other} <= {None, "spark", "databricks"}

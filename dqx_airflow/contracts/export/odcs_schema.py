@@ -7,17 +7,17 @@ from typing import Any
 
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.compile.expectations import ExportedRule
-from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
+from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S, MONTH_S, YEAR_S
 from dqx_airflow.contracts.dialects.foreign import great_expectations
+from dqx_airflow.contracts.dialects.odcs.physical_types import physical_type, written_in
 from dqx_airflow.contracts.dialects.odcs.service_levels import DIMENSIONS
 from dqx_airflow.contracts.dialects.personal_data import is_sensitive
 from dqx_airflow.contracts.export.exported import Loss, ModelWriter, without_empty
 from dqx_airflow.contracts.export.odcs_rules import (
     compared,
-    dialect_of,
+    is_same_dialect,
     library_metric,
     query_of,
-    translated_query,
 )
 from dqx_airflow.contracts.field_types import names_in, spark_type
 from dqx_airflow.contracts.model import Field, Model, Rule, plain_name
@@ -34,7 +34,7 @@ _SEVERITIES = {
 _NO_COUNTERPART = "the standard has no counterpart"
 _WORDS = ("text", "number", "whole_number", "any")
 _NESTED = ("array", "map", "struct")
-_UNITS = ((DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "minutes"))
+_UNITS = ((YEAR_S, "y"), (MONTH_S, "mo"), (DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "minutes"))
 _MARK = "sensitive"
 
 
@@ -42,15 +42,19 @@ _MARK = "sensitive"
 class SchemaWriter(ModelWriter):
     """Also collects the service levels of the model.
 
-    `server` is the type of the first server: the SQL of the document is in its dialect.
+    `sql_dialect` is the dialect of SQL, and of types, in the document, None for Spark's own;
+    `is_spark`: types are read as types of Spark first. `has_maps`: a map was written with its
+    parts, which only the newest version has.
     """
 
-    server: str | None = None
+    sql_dialect: str | None = None
+    is_spark: bool = True
     service: list[dict[str, Any]] = field(default_factory=list)
+    has_maps: bool = False
 
     def object(self) -> dict[str, Any]:
         model = self.model
-        keys = self.model.key
+        keys = _unique_key(model)
         for name in model.partition_by:
             if model.field_at(name) is None:
                 reason = f"partitioned by {name}, which is not one of its columns"
@@ -93,12 +97,13 @@ class SchemaWriter(ModelWriter):
 
     def _value(self, item: Field) -> dict[str, Any]:
         """A property without its name: its type, its rules, and its nested values."""
-        logical = _logical_type(item)
+        physical = self._physical_type(item)
+        logical = _logical_type(item, is_in_physical_type=physical is not None)
         plain: dict[str, Any] = {
             "businessName": item.title,
             "description": (item.semantic or "").strip(),
             "logicalType": logical,
-            "physicalType": _physical_type(item),
+            "physicalType": physical,
             "classification": item.classification,
             "tags": _tags(item),
             "examples": list(item.examples),
@@ -110,7 +115,7 @@ class SchemaWriter(ModelWriter):
                 quality += self._quality(item, rule)
         plain["logicalTypeOptions"] = options
         plain["quality"] = quality
-        if not _is_written_as_type(item):
+        if not _is_written_as_type(item) or (_is_known(item) and physical is None):
             plain |= self._parts(item)
         plain["customProperties"] = self._custom(item)
         return without_empty(plain)
@@ -142,6 +147,7 @@ class SchemaWriter(ModelWriter):
         if item.items is not None:
             parts["items"] = self._value(item.items)
         if item.keys is not None and item.values is not None:
+            self.has_maps = True
             parts["map"] = {"key": self._value(item.keys), "value": self._value(item.values)}
         return parts
 
@@ -158,7 +164,8 @@ class SchemaWriter(ModelWriter):
             case demands.Required():
                 return "property", {"required": True}
             case demands.Unique(columns=columns) if columns == (item.path,):
-                return "property", {"unique": True}
+                is_key = columns == self.model.key
+                return "property", {} if is_key else {"unique": True}
             case demands.Refers(columns=columns) if columns == (item.path,) and self._is_object(
                 demand.dataset
             ):
@@ -176,10 +183,12 @@ class SchemaWriter(ModelWriter):
     def _is_service(self, rule: Rule) -> bool:
         """Adds the service level that is equivalent to a rule, if there is one."""
         demand = rule.demand
-        if not isinstance(demand, demands.DemandOnPeriod) or demand.column is None:
+        if not isinstance(demand, demands.DemandOnPeriod):
             return False
         value, unit = _duration(demand.seconds)
-        element = f"{self.model.name}.{plain_name(demand.column)}"
+        element = self.model.name
+        if demand.column is not None:
+            element = f"{element}.{plain_name(demand.column)}"
         level = {"property": demand.odcs_property, "value": value, "unit": unit, "element": element}
         if isinstance(demand, demands.Arrives) and demand.schedule is not None:
             del level["unit"]
@@ -190,8 +199,8 @@ class SchemaWriter(ModelWriter):
     def _quality(self, item: Field | None, rule: Rule) -> list[dict[str, Any]]:
         """The rule of `quality` that is equivalent to a rule, if there is one."""
         found = library_metric(item, rule) or self._expectation(item, rule) or self._sql(item, rule)
-        if not isinstance(found, dict):
-            self.lose(item, rule, found or _NO_COUNTERPART)
+        if found is None:
+            self.lose(item, rule, _NO_COUNTERPART)
             return []
         about = {
             "name": rule.name,
@@ -218,28 +227,38 @@ class SchemaWriter(ModelWriter):
             return None
         return {"type": "custom", "engine": "great-expectations", "implementation": plain}
 
-    def _sql(self, item: Field | None, rule: Rule) -> dict[str, Any] | str | None:
+    def _sql(self, item: Field | None, rule: Rule) -> dict[str, Any] | None:
         is_column = item is not None and item in self.model.fields
         written = query_of(rule, item.path if item is not None and is_column else None)
         if written is None:
             return None
         query, condition, dialect = written
-        text = translated_query(query, dialect, dialect_of(self.server))
-        if text is None:
-            return "its SQL cannot be written in the dialect of the server"
-        return {"type": "sql", "query": text} | compared(condition)
+        found = {"type": "sql", "query": query} | compared(condition)
+        if not is_same_dialect(dialect, self.sql_dialect):
+            found["customProperties"] = [{"property": "dialect", "value": dialect or "spark"}]
+        return found
+
+    def _physical_type(self, item: Field) -> str | None:
+        """The type of a field as the server names it; None if there is no name that is read back as
+        the type."""
+        spark_type = _physical_type(item)
+        if spark_type is None:
+            return None
+        for name in (spark_type, written_in(spark_type, self.sql_dialect)):
+            read = physical_type(name, self.sql_dialect, is_spark=self.is_spark)
+            if read is not None and read.spark_type == spark_type:
+                return name
+        for rule in item.rules:
+            if isinstance(rule.demand, demands.OfType) and item.type not in _NESTED:
+                self.lose(item, rule, f"the server of the contract has no type {spark_type}")
+        return None
 
     def _custom(self, item: Field) -> list[dict[str, Any]]:
         """The custom properties of a column: facts that the standard has no key for."""
         custom = []
-        path = f"{self.model.name}.{item.path}"
         for name, value in (("unit", item.unit), ("default", item.default)):
             if value is not None:
-                reason = f"its {name} is a custom property: the standard has no place for it"
-                self.losses.append(Loss(path, reason))
                 custom.append({"property": name, "value": value})
-        if item.inputs:
-            self.losses.append(Loss(path, "what it is made of is left out"))
         return custom
 
     def _check_is_plain(self, item: Field | None, rule: Rule) -> None:
@@ -248,12 +267,18 @@ class SchemaWriter(ModelWriter):
             self.lose(item, rule, f"without its severity {rule.severity}")
 
 
-def _logical_type(item: Field) -> str | None:
+def _logical_type(item: Field, *, is_in_physical_type: bool) -> str | None:
+    """The logical type of a field.
+
+    :param is_in_physical_type: the physical type says everything about the parts of the field.
+    """
     of_text = _logical_of_text(item)
     if of_text is not None:
         return of_text
     if item.type == "map" and (item.keys is None or item.values is None):
         return None  # the logical type requires both
+    if item.type == "map" and is_in_physical_type:
+        return "object"  # which every version has
     by_type = names_in("written to ODCS").get((item.type or "").partition("(")[0])
     return item.logical_type or by_type
 
@@ -275,8 +300,8 @@ def _tags(item: Field) -> list[str]:
 
 
 def _is_written_as_type(item: Field) -> bool:
-    """True for an array or a struct whose physical type says everything about its parts."""
-    return item.type in ("array", "struct") and not _has_more_than_types(item)
+    """True for a nested value whose physical type says everything about its parts."""
+    return item.type in _NESTED and not _has_more_than_types(item)
 
 
 def _has_more_than_types(item: Field) -> bool:
@@ -290,6 +315,16 @@ def _is_known(item: Field) -> bool:
     parts = {"array": (item.items,), "map": (item.keys, item.values), "struct": item.fields}
     inner = parts.get(item.type or "")
     return inner is None or (bool(inner) and all(part and _is_known(part) for part in inner))
+
+
+def _unique_key(model: Model) -> tuple[str, ...]:
+    """The columns of the key of a model, if a rule demands that it identifies a row: a primary key
+    of the standard does."""
+    of_fields = [rule for item in model.fields for rule in item.rules]
+    for rule in (*model.rules, *of_fields):
+        if isinstance(rule.demand, demands.Unique) and {*rule.demand.columns} == {*model.key}:
+            return model.key
+    return ()
 
 
 def _relationship(model: Model, demand: demands.Refers) -> dict[str, Any]:

@@ -71,6 +71,7 @@ def _read(reading: OdcsReading) -> Contract:
         lifecycle=_lifecycle(reading),
         tags=reading.texts(root, "tags"),
         incident=_incident(reading),
+        document=root,
     )
 
 

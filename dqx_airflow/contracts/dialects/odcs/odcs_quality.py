@@ -33,6 +33,10 @@ def _as_metric(reading: OdcsReading, rule: Mapping) -> Mapping:
     """The rule in the form of 3.2, with columns instead of properties, and 1 for the boolean result
     of a query."""
     entries = dict(rule.entries)
+    for item in reading.mappings(rule, "customProperties"):
+        # Rules of the standard have no key for it.
+        if item.text("property") == "dialect" and "value" in item.entries:
+            entries.setdefault("dialect", item.entries["value"])
     if "metric" not in entries and "rule" in entries:
         entries["metric"] = entries.pop("rule")
     if "validValues" in entries and "arguments" not in entries:

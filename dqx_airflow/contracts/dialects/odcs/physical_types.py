@@ -66,6 +66,17 @@ def physical_type(written: str, sql_dialect: str | None, *, is_spark: bool) -> P
     return next((physical for physical in understood if physical is not None), None)
 
 
+def written_in(spark_type: str, sql_dialect: str | None) -> str:
+    """The name of a Spark type in the SQL of a database; as in Spark if it is not known."""
+    from dqx_airflow.dql.sql_parser import InvalidSqlError, parse_type
+
+    known = sql_dialect if sql_dialect != "ansi" else None
+    try:
+        return parse_type(spark_type, "spark").sql(dialect=known)
+    except InvalidSqlError:
+        return spark_type
+
+
 def agrees(logical: str, spark_type: str) -> bool:
     """Whether values of a Spark type are values of a logical type."""
     name = re.split(r"[<(]", spark_type, maxsplit=1)[0]

@@ -74,6 +74,7 @@ def _read(reading: OdcsReading, node: Mapping, name: str, path: str) -> Field:
         id=node.text("id"),
     )
     item = with_examples(item, node.scalars("examples"))
+    item = _with_facts(reading, node, item)
     reading.remarks(node, "ODCS: property")
     item, rules = _typed(reading, node, item)
     logical = node.text("logicalType")
@@ -95,6 +96,16 @@ def _read(reading: OdcsReading, node: Mapping, name: str, path: str) -> Field:
         mark = node.get("physicalName") or node.get("name")
         rules.insert(0, reading.rule("exists", demands.Presence(), mark))
     return replace(item, rules=with_unique_names(rules))
+
+
+def _with_facts(reading: OdcsReading, node: Mapping, item: Field) -> Field:
+    """The field with its unit and its default value, which exports write as custom properties."""
+    for custom in reading.mappings(node, "customProperties"):
+        if custom.text("property") == "unit":
+            item = replace(item, unit=custom.text("value"))
+        elif custom.text("property") == "default" and "value" in custom.entries:
+            item = replace(item, default=custom.literal("value"), has_default=True)
+    return item
 
 
 # Types -------------------------------------------------------------------------------------------
