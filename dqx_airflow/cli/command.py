@@ -91,9 +91,10 @@ def template(name: str) -> str:
 
 def json_if(output: str, value: object) -> str | None:
     """A value as JSON if that is the requested format, else None."""
-    from dqx_airflow.values import to_json
+    from dqx_airflow.diagnostics.machine_formats import json_text
+    from dqx_airflow.values.output_form import output_form
 
-    return to_json(value) if output == "json" else None
+    return json_text(output_form(value)) if output == "json" else None
 
 
 def print_list(

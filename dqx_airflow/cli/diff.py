@@ -6,7 +6,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -48,6 +48,7 @@ from dqx_airflow.results.past_runs import runs_of_suite
 from dqx_airflow.results.values_of_gates import with_values_of_gates
 from dqx_airflow.tuning.suite_diff import ChangedAssertion, changed_assertions
 from dqx_airflow.values import SourceFile, Span
+from dqx_airflow.values.output_form import output_form
 
 if TYPE_CHECKING:
     Pair: TypeAlias = tuple[Path, nodes.Suite | None, nodes.Suite | None]
@@ -303,7 +304,7 @@ def written(diffs: Sequence[SuiteDiff], format: DiffFormat, revision: str) -> st
     notes = [note for one in diffs for note in _annotations(one)]
     match format:
         case "json":
-            plain = {"revision": revision, "suites": [asdict(one) for one in diffs]}
+            plain = {"revision": revision, "suites": output_form(diffs)}
             text = machine_formats.json_text(plain)
         case "markdown":
             text = (

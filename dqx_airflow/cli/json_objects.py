@@ -4,10 +4,9 @@ in the types of JSON."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import date, timedelta
-from enum import Enum
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeAlias
+
+from dqx_airflow.values.output_form import output_form, run_head
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.contract.clauses import Covered
@@ -18,8 +17,9 @@ if TYPE_CHECKING:
     from dqx_airflow.contracts.releases import ReleaseRemark
     from dqx_airflow.contracts.uses import Reliance
     from dqx_airflow.importing.imported_suite import ImportedRule
-    from dqx_airflow.results.alerts import Alert
+    from dqx_airflow.results.alerts import Alert, LabelKind
     from dqx_airflow.results.incidents import Incident, IncidentNote, JudgedRows
+    from dqx_airflow.results.stored_labels import Label
     from dqx_airflow.tuning.comparison import ComparedAssertion, ComparedDay
     from dqx_airflow.tuning.tuner import Tuned
     from dqx_airflow.values import Span
@@ -32,9 +32,11 @@ def alert_object(alert: Alert) -> JsonObject:
     verdict = alert.verdict
     label = alert.label
     return _object(
-        date=alert.date,
+        run_id=alert.run_id,
         gate=alert.gate,
+        date=alert.date,
         map_index=alert.map_index,
+        scheduler_run=alert.scheduler_run,
         check=verdict.check,
         assertion=verdict.name,
         severity=verdict.severity,
@@ -43,11 +45,12 @@ def alert_object(alert: Alert) -> JsonObject:
         expected=verdict.expected,
         status=verdict.status,
         reason=verdict.reason,
-        run_id=alert.run_id,
-        label=alert.label_kind,
-        labelled_by=None if label is None else label.author,
-        label_reason=None if label is None else label.reason,
+        label=None if label is None else _label_object(alert.label_kind, label),
     )
+
+
+def _label_object(kind: LabelKind | None, label: Label) -> JsonObject:
+    return _object(kind=kind, author=label.author, at=label.at, reason=label.reason)
 
 
 def impact_object(impact: Impact) -> JsonObject:
@@ -187,7 +190,7 @@ def imported_rule_object(imported: ImportedRule) -> JsonObject:
     """A rule of another tool, and how it was translated."""
     return _object(
         dataset=imported.rule.dataset,
-        place=imported.rule.place,
+        location=imported.rule.place,
         rule=imported.rule.shown,
         outcome=imported.outcome,
         assertions=imported.names,
@@ -200,21 +203,18 @@ def incident_object(incident: Incident, judged: Sequence[JudgedRows]) -> JsonObj
     question = incident.question
     acknowledgement = incident.acknowledgement
     return _object(
+        **run_head(incident.last.run_id, incident.last.run_key),
         id=incident.id,
-        gate=incident.last.run_key.gate,
-        date=incident.last.run_key.date,
-        map_index=incident.map_index,
-        rows=incident.rows,
-        scheduler_run=incident.last.run_key.scheduler_run,
+        slice=incident.rows,
         status=incident.status,
         outcome=incident.last.outcome,
         worst=incident.last.worst,
         detected_at=incident.detected_at,
         ended_at=incident.ended_at,
-        seconds_to_detect=incident.time_to_detect,
-        seconds_to_acknowledge=incident.time_to_acknowledge,
-        seconds_to_end=incident.time_to_end,
-        acknowledged_by=None if acknowledgement is None else acknowledgement.author,
+        time_to_detect_seconds=incident.time_to_detect,
+        time_to_acknowledge_seconds=incident.time_to_acknowledge,
+        time_to_end_seconds=incident.time_to_end,
+        acknowledgement=None if acknowledgement is None else _note_object(acknowledgement),
         asked_at=None if question is None else question.at,
         asked_until=None if question is None else question.until,
         without_an_answer=question.text if question is not None and question.until else None,
@@ -225,21 +225,11 @@ def incident_object(incident: Incident, judged: Sequence[JudgedRows]) -> JsonObj
 
 
 def _judged_object(judged: JudgedRows) -> JsonObject:
-    of_dataset = _object(dataset=judged.dataset, target=judged.target or None, rows=judged.rows)
-    done = judged.promoted
-    if done is None:
-        return of_dataset
-    return of_dataset | _object(
-        promoted_rows=done.rows,
-        left_out=done.left_out,
-        version=done.version,
-        attempt=done.attempt,
-        promoted_at=done.at,
-    )
+    return {**output_form(judged), "target": judged.target or None}
 
 
 def _note_object(note: IncidentNote) -> JsonObject:
-    return _object(kind=note.kind, author=note.author, text=note.text, at=note.at)
+    return _object(kind=note.kind, author=note.author, at=note.at, reason=note.text)
 
 
 def tuned_object(tuned: Tuned) -> JsonObject:
@@ -250,22 +240,4 @@ def tuned_object(tuned: Tuned) -> JsonObject:
 
 
 def _object(**values: Any) -> JsonObject:
-    return {key: _in_json(value) for key, value in values.items()}
-
-
-def _in_json(value: Any) -> Any:
-    """A value in the types of JSON."""
-    from dqx_airflow.values.exact import nearest_float
-
-    match value:
-        case tuple():
-            return [_in_json(item) for item in value]
-        case Enum():
-            return value.value
-        case date():
-            return value.isoformat()
-        case timedelta():
-            return value.total_seconds()
-        case Fraction():
-            return nearest_float(value)
-    return value
+    return {key: output_form(value) for key, value in values.items()}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import date, datetime, time, timedelta, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
@@ -22,6 +22,7 @@ from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import LARGEST_ID, MOST_LISTED
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Outcome
+from dqx_airflow.values.output_form import output_form
 
 if TYPE_CHECKING:
     from dqx_airflow.tuning.mutation import DayRows, Fault, MemoryJudge, Mutation
@@ -164,7 +165,7 @@ def _advice(fault: Fault) -> str:
 
 
 def _json(done: Mutation) -> str:
-    facts = {**asdict(done), "date": done.date.isoformat(), "score": float(done.score)}
+    facts = {**output_form(done), "score": float(done.score)}
     return json_text(facts) + "\n"
 
 

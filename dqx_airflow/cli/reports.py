@@ -3,6 +3,7 @@ JUnit."""
 
 from __future__ import annotations
 
+import json
 import sys
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -21,7 +22,8 @@ from dqx_airflow.diagnostics import verdicts as words
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.renderers import without_controls
 from dqx_airflow.diagnostics.templates import filled
-from dqx_airflow.values import GateReport, Outcome, Status, Verdict, to_json
+from dqx_airflow.values import GateReport, Outcome, Status, Verdict
+from dqx_airflow.values.output_form import output_form
 
 _NARROWEST = 100
 _UNBOUNDED = 100_000
@@ -237,7 +239,8 @@ def write_reports(
         written_reports.append(report)
         match format:
             case RunFormat.JSON:
-                typer.echo(to_json(report), file=console.file)
+                line = json.dumps(output_form(report), ensure_ascii=False, allow_nan=False)
+                typer.echo(line, file=console.file)
             case RunFormat.SUMMARY:
                 _print_summary(report, console)
             case RunFormat.TEXT if is_range and report.outcome is Outcome.PASSED:

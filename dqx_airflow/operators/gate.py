@@ -120,19 +120,19 @@ class GateOperator(SparkJobOperator):
     through, except `application_args`, which carry the request, and `durable`.
 
     Before the task ends, in any state, a summary of the report is pushed to XCom as `dqx_report`,
-    for notices and downstream tasks: `gate`, `date` and `date_from` (the origin of the date),
-    `outcome`, `headline` (one line for people), `run_id` (for `dql results show`), `suite`,
-    `contract`, `partial` (what was selected; None if that is everything), `fail_on`,
-    `finished_at`, `counts` of the assertions by status, `verdicts` (those that failed or could not
-    be evaluated, worst first) and `more_verdicts` (the number of omitted ones), `datasets`, and by
-    dataset `versions` (that were read), `quarantined` (rows), `promoted` (the new version),
-    `not_promoted`, `left_out` (rows that were not promoted with the others), `promoted_blocked`
-    (although the gate was blocked) and `validated` (what
-    `read_validated` reads). Of several dates or suites,
-    `parts` has the `date`, `suite`, `outcome` and `run_id` of each. Without a report, its `outcome`
-    is "no report", `error` says why, and `error_type` is the name of the
-    exception. `gate_notice` turns it into a message for callbacks and notifiers. An asset among
-    the `outlets` is only updated on a pass; the extra of its event describes what was validated.
+    for notices and downstream tasks: `run_id` (for `dql results show`), `gate`, `date`,
+    `map_index` and `scheduler_run`, `date_from` (the origin of the date), `outcome`, `headline`
+    (one line for people), `suite`, `contract`, `partial` (what was selected; None if that is
+    everything), `fail_on`, `finished_at`, `counts` of the assertions by status, `verdicts` (those
+    that failed or could not be evaluated, worst first) and `more_verdicts` (the number of omitted
+    ones), `datasets`, and by dataset `locations`, `versions` (that were read), `quarantined`
+    (rows), `promoted` (the new version), `not_promoted`, `left_out` (rows that were not promoted
+    with the others), `promoted_blocked` (although the gate was blocked) and `validated` (what
+    `read_validated` reads). Of several dates or suites, `parts` has the `run_id`, `gate`, `date`,
+    `suite` and `outcome` of each. Without a report, its `outcome` is "no report", `error` says why,
+    and `error_type` is the name of the exception. `gate_notice` turns it into a message for
+    callbacks and notifiers. An asset among the `outlets` is only updated on a pass; the extra of
+    its event describes what was validated.
 
     The arguments in groups:
 

@@ -52,14 +52,14 @@ class GateNotice:
     :param text: one line, for subjects.
     :param markdown: for chats; names and values are escaped.
     :param html: for emails; names and values are escaped.
-    :param payload: the same as data that can be JSON: `outcome` ("passed", "warned", "accepted",
-        "blocked", "broken", or "no report"), `recovered`, `gate`, `date`, `dag_id`, `task_id`,
-        `dag_run_id`, `map_index`, `try_number`, `text`, `url` (of the tab, if `base_url` in section
-        `[api]` is set), `incident_url` (of the incident, if the gate is blocked or broken, or has
-        recovered), `error` (the exception, if there is no report), `question` (while the gate waits
-        for a person: `since`, `until` and `default`, what happens then, and the `url` of the
-        answer), `decision` (the answer after which a gate stays blocked), and `report` (the summary
-        in XCom, None without a report).
+    :param payload: the same as data that can be JSON: `run_id`, `gate`, `date`, `map_index`,
+        `dag_run_id`, `dag_id`, `task_id`, `try_number`, `outcome` ("passed", "warned", "accepted",
+        "blocked", "broken", or "no report"), `recovered`, `text`, `url` (of the tab, if `base_url`
+        in section `[api]` is set), `incident_url` (of the incident, if the gate is blocked or
+        broken, or has recovered), `error` (the exception, if there is no report),
+        `question` (while the gate waits for a person: `since`, `until` and `default`, what happens
+        then, and the `url` of the answer), `decision` (the answer after which a gate stays
+        blocked), and `report` (the summary in XCom, None without a report).
     """
 
     text: str
@@ -72,15 +72,16 @@ class GateNotice:
 class NoticePayload:
     """A notice as data, whose JSON is `asdict`. The docs of `GateNotice` explain the fields."""
 
-    outcome: str
-    recovered: bool
+    run_id: str | None
     gate: str
     date: str | None
+    map_index: int
+    dag_run_id: str
     dag_id: str
     task_id: str
-    dag_run_id: str
-    map_index: int
     try_number: int
+    outcome: str
+    recovered: bool
     text: str
     url: str | None
     incident_url: str | None
@@ -125,15 +126,16 @@ def gate_notice(context: Any, *, is_recovery: bool = False, on: str | None = "")
         "incident": incident,
     }
     payload = NoticePayload(
-        outcome=outcome,
-        recovered=is_recovery,
+        run_id=pushed.get("run_id"),
         gate=gate,
         date=pushed.get("date"),
+        map_index=ti.map_index,
+        dag_run_id=ti.run_id,
         dag_id=ti.dag_id,
         task_id=ti.task_id,
-        dag_run_id=ti.run_id,
-        map_index=ti.map_index,
         try_number=ti.try_number,
+        outcome=outcome,
+        recovered=is_recovery,
         text=text,
         url=url or None,
         incident_url=incident or None,
@@ -289,7 +291,7 @@ def _title(report: Mapping[str, Any], error: str) -> str:
     title = f"{counts.get('failed', 0)} of {sum(counts.values())} assertions failed"
     if lacking := report.get("not_evaluated"):
         title = f"{lacking} not evaluated, {title}"
-    if errors := counts.get("error"):
+    if errors := counts.get("errors"):
         title += f", {errors} could not be evaluated"
     if waived := report.get("waived"):
         title += f", {waived} waived"
@@ -306,7 +308,7 @@ def _faults(report: Mapping[str, Any]) -> tuple[list[tuple[str, str, str]], int]
     further ones."""
     verdicts = report.get("verdicts") or []
     faults = [
-        (_text(verdict.get("severity")), _text(verdict.get("name")), _verdict_line(verdict))
+        (_text(verdict.get("severity")), _text(verdict.get("assertion")), _verdict_line(verdict))
         for verdict in verdicts[:_MOST_VERDICTS]
     ]
     return faults, len(verdicts) - len(faults) + int(report.get("more_verdicts") or 0)

@@ -13,6 +13,7 @@ from dqx_airflow.diagnostics import verdicts
 from dqx_airflow.lineage.names import location_of
 from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Status
 from dqx_airflow.values.exact import exact_as_written, exact_text, is_decimal, nearest_float
+from dqx_airflow.values.output_form import run_head
 from dqx_airflow.values.redact import redact_urls
 
 XCOM_KEY = "dqx_report"
@@ -22,7 +23,6 @@ NO_REPORT = "no report"
 """The outcome in the summary of a gate that has no report."""
 
 TEXTS_OF_A_VERDICT = (
-    "name",
     "expression",
     "expected",
     "reason",
@@ -33,6 +33,8 @@ TEXTS_OF_A_VERDICT = (
     "worst_group",
 )
 TEXTS_OF_A_CONTRACT = ("id", "version", "dialect", "pin", "name", "description", "status")
+COUNTED_AS = {status: "errors" if status is Status.ERROR else status.value for status in Status}
+"""The keys of the numbers of assertions, by their status: an error is one, errors are counted."""
 COUNTS_OF_A_CONTRACT = ("checked", "documented", "unsupported", "accepted")
 """The fields of a verdict and of a contract that a summary contains."""
 
@@ -50,22 +52,22 @@ def summary(report: GateReport) -> dict[str, Any]:
     lacking = report.not_evaluated
     is_blocked = report.outcome is Outcome.BLOCKED
     shown = failed + errors + lacking if is_blocked else lacking + failed + errors
+    head = run_head(report.run_id, report.run_key)
     return {
-        "run_id": report.run_id,
-        "gate": cut(report.run_key.gate),
-        "date": report.run_key.date.isoformat(),
+        **head,
+        "gate": cut(head["gate"]),
         "suite": cut(report.suite),
         "fail_on": report.fail_on.value,
         "finished_at": report.finished_at.isoformat(),
         "datasets": [cut(dataset.name) for dataset in report.datasets[:_MOST_DATASETS]],
-        "places": _places(report),
+        "locations": _locations(report),
         "contract": _contract(report),
         "partial": partial_summary(report),
         "outcome": report.outcome.value,
         "accepted": cut(str(report.accepted)) if report.accepted else None,
         "waived": len(report.waived),
         "headline": cut(verdicts.headline(report), LONGEST_MESSAGE),
-        "counts": {status.value: report.count(status) for status in Status},
+        "counts": {COUNTED_AS[status]: report.count(status) for status in Status},
         "not_evaluated": len(lacking),
         "versions": _by_dataset(report, lambda dataset: dataset.version),
         "quarantined": _by_dataset(report, lambda dataset: dataset.quarantined),
@@ -78,6 +80,7 @@ def summary(report: GateReport) -> dict[str, Any]:
         "validated": validated_places(report),
         "verdicts": [
             {
+                "assertion": cut(verdict.name),
                 **_texts(verdict, TEXTS_OF_A_VERDICT),
                 "status": verdict.status.value,
                 "severity": verdict.severity.value,
@@ -99,9 +102,9 @@ def failure_summary(error: Exception, gate: str, key: values.RunKey | None) -> d
     """
     message = redact_urls(" ".join(str(error).split()))
     return {
-        "outcome": NO_REPORT,
+        **run_head(None, key),
         "gate": cut(gate),
-        "date": key.date.isoformat() if key is not None else None,
+        "outcome": NO_REPORT,
         "headline": cut(f"{NO_REPORT}: gate {gate}: {message}", LONGEST_MESSAGE),
         "error": cut(message, LONGEST_MESSAGE),
         "error_type": type(error).__name__,
@@ -115,7 +118,7 @@ def validated_places(report: GateReport) -> dict[str, dict[str, Any]]:
     return {name: places[name] for name in [*short][:_MOST_DATASETS]}
 
 
-def _places(report: GateReport) -> dict[str, str]:
+def _locations(report: GateReport) -> dict[str, str]:
     """The locations of the datasets over time. One that is too long is left out: truncated, it
     would be another location."""
     places = {
@@ -190,10 +193,9 @@ def summaries_of_parts(reports: Sequence[GateReport]) -> dict[str, Any]:
     return {
         "parts": [
             {
-                "date": report.run_key.date.isoformat(),
+                **run_head(report.run_id, report.run_key),
                 "suite": report.suite,
                 "outcome": report.outcome.value,
-                "run_id": report.run_id,
             }
             for report in ranked[:_MOST_PARTS]
         ],

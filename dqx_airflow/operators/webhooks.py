@@ -157,6 +157,7 @@ def _event(context: Any, incident: Incident, change: str) -> WebhookEvent:
         **notice.payload,
         "markdown": notice.markdown,
         "incident": incident.id,
+        "run_id": (incident.repair or incident.last).run_id,
         "date": on,
         "action": "trigger" if incident.is_open else "resolve",
     }

@@ -70,6 +70,7 @@ class Alert:
     suite: str = ""
     map_index: int = -1
     attempt_id: str = ""
+    scheduler_run: str = ""
     explains: tuple[str, ...] = ()
 
     @property
@@ -124,9 +125,19 @@ def alerts_among(runs: Iterable[PastRun], labels: Iterable[Label]) -> tuple[Aler
             label = by_key.get((run.gate, run.date, run.map_index, row["check"], row["name"]))
             failed = row["status"] == Status.FAILED
             if failed or (label and label.ground_truth):
-                facts = row.get("suite") or "", run.map_index, run.attempt_id
-                verdict = verdict_from_row(row)
-                listed.append(Alert(run.gate, run.date, run.run_id, verdict, label, *facts))
+                listed.append(
+                    Alert(
+                        run.gate,
+                        run.date,
+                        run.run_id,
+                        verdict_from_row(row),
+                        label,
+                        suite=row.get("suite") or "",
+                        map_index=run.map_index,
+                        attempt_id=run.attempt_id,
+                        scheduler_run=run.scheduler_run,
+                    )
+                )
     return tuple(listed)
 
 

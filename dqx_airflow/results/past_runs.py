@@ -43,6 +43,7 @@ class PastRun:
     started_at: datetime
     rows: tuple[schema.Row, ...]
     fail_on: Severity = Severity.P1
+    scheduler_run: str = ""
 
 
 def past_runs(
@@ -94,6 +95,7 @@ def past_runs(
             started_at=chosen["started_at"],
             rows=tuple(by_position[position] for position in sorted(by_position)),
             fail_on=Severity(chosen["fail_on"]),
+            scheduler_run=chosen["scheduler_run"],
         )
         past.append(run)
     return tuple(past)

@@ -8,7 +8,8 @@ may read it is decided by the route of the page itself, with its dependencies.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date, timedelta
 from fractions import Fraction
 from functools import cache, wraps
 from types import UnionType
@@ -16,13 +17,22 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 from fastapi import APIRouter, Request, Response
 from fastapi.openapi.utils import get_openapi
-from pydantic import BaseModel, BeforeValidator, ConfigDict, PlainSerializer, create_model
+from pydantic import (
+    AliasPath,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    create_model,
+)
 from starlette.routing import BaseRoute
 
 from dqx_airflow import __version__
 from dqx_airflow.ui.json_members import members_of
 from dqx_airflow.ui.responses import Notice, Page, without_invisible
 from dqx_airflow.values.json_form import number_of_json
+from dqx_airflow.values.output_form import output_key
 
 PREFIX = "/api/v1"
 
@@ -103,6 +113,42 @@ def description_of(routes: Iterable[BaseRoute]) -> dict[str, Any]:
     )
 
 
+_OF_A_RUN: Mapping[str, type] = {
+    "gate": str,
+    "date": date,
+    "map_index": int,
+    "scheduler_run": str,
+    "dag_run_id": str,
+}
+"""The parts of the key of a run, which are members of whatever has a key."""
+
+
+def _members(kind: Any) -> dict[str, Any]:
+    """The members of a model, by their keys in JSON, first those of its run."""
+    own = members_of(kind)
+    members: dict[str, Any] = {}
+    if own.pop("run_key", None) is not None:
+        members["run_id"] = (own.pop("run_id"), ...)
+        for key, of_key in _OF_A_RUN.items():
+            members[key] = (of_key, Field(validation_alias=AliasPath("run_key", key)))
+    for name, member in own.items():
+        is_duration = timedelta in (member, *get_args(member))
+        model = _seconds_of(member) if is_duration else _model_of(member)
+        key = output_key(kind.__name__, name, is_duration=is_duration)
+        members[key] = (model, Field(validation_alias=name))
+    return members
+
+
+def _seconds_of(member: Any) -> Any:
+    """The type of a duration, which is a number of seconds, also if it may be None."""
+    is_optional = member is not timedelta
+    return Annotated[float | None if is_optional else float, BeforeValidator(_in_seconds)]
+
+
+def _in_seconds(value: timedelta | None) -> float | None:
+    return None if value is None else value.total_seconds()
+
+
 @cache
 def _model_of(kind: Any) -> Any:
     """The Pydantic type for a type in JSON: an object for each dataclass and named tuple."""
@@ -113,9 +159,7 @@ def _model_of(kind: Any) -> Any:
         return (Union if is_union else get_origin(kind))[own]
     if not hasattr(kind, "__match_args__"):
         return _IN_JSON.get(kind, kind)
-    members: dict[str, Any] = {
-        name: (_model_of(member), ...) for name, member in members_of(kind).items()
-    }
+    members = _members(kind)
     about = inspect.cleandoc(kind.__doc__ or "").partition("\n\n")[0]
     settings = ConfigDict(from_attributes=True)
     model: Any = create_model(kind.__name__, __config__=settings, __doc__=about, **members)

@@ -143,7 +143,7 @@ def _mentioned(pushed: Mapping[str, Any]) -> frozenset[str]:
 
 
 def _locations_and_names(pushed: Mapping[str, Any]) -> frozenset[str]:
-    read, validated, names = (pushed.get(key) for key in ("places", "validated", "datasets"))
+    read, validated, names = (pushed.get(key) for key in ("locations", "validated", "datasets"))
     filled = (mapping_of(entry).get("location") for entry in mapping_of(validated).values())
     return frozenset(
         {str(place) for place in mapping_of(read).values()}

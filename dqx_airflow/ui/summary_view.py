@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 from dqx_airflow import values
 from dqx_airflow.operators.summary import (
+    COUNTED_AS,
     COUNTS_OF_A_CONTRACT,
     TEXTS_OF_A_CONTRACT,
     TEXTS_OF_A_VERDICT,
@@ -56,7 +57,7 @@ def _view_of(pushed: object) -> ReportView | None:
     counts = mapping_of(pushed.get("counts"))
     quarantined = mapping_of(pushed.get("quarantined"))
     versions = mapping_of(pushed.get("versions"))
-    places = mapping_of(pushed.get("places"))
+    places = mapping_of(pushed.get("locations"))
     return ReportView(
         run_id=_string_of(pushed.get("run_id")),
         gate=_string_of(pushed.get("gate")),
@@ -64,7 +65,7 @@ def _view_of(pushed: object) -> ReportView | None:
         suite=_string_of(pushed.get("suite")),
         outcome=outcome,
         headline=_string_of(pushed.get("headline")),
-        counts={status: _count(counts.get(status.value)) for status in Status},
+        counts={status: _count(counts.get(key)) for status, key in COUNTED_AS.items()},
         verdicts=tuple(
             verdict for item in list_of(pushed.get("verdicts")) if (verdict := _verdict(item))
         ),
@@ -152,8 +153,9 @@ def _verdict(value: object) -> Verdict | None:
         return None
     multiplier = row.get("multiplier")
     texts: dict[str, Any] = {name: _text(row.get(name)) for name in TEXTS_OF_A_VERDICT}
-    texts |= {name: texts[name] or "" for name in ("name", "expression", "expected")}
+    texts |= {name: texts[name] or "" for name in ("expression", "expected")}
     return Verdict(
+        name=_string_of(row.get("assertion")),
         check="",
         datasets=(),
         severity=severity,

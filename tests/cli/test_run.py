@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import signal
 import socket
@@ -19,8 +20,8 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from dqx_airflow.results.runs import list_runs
-from dqx_airflow.values import GateReport, Origin, Outcome, Status, from_json
+from dqx_airflow.results.runs import find_report, list_runs
+from dqx_airflow.values import GateReport, Origin, Outcome, Status
 from tests.command_line import Called, dql
 from tests.markdown_cases import Case, cases
 from tests.processes import ended, output_of
@@ -196,13 +197,20 @@ def run_here(lake: Path, spark: Any, monkeypatch: pytest.MonkeyPatch) -> Callabl
     return lambda *arguments: dql("run", *arguments, cwd=lake)
 
 
+def stored(home: Path, line: str, root: str = "store") -> GateReport:
+    """The report in the results store whose run a line of JSON is about."""
+    report = find_report(str(home / root), json.loads(line)["run_id"])
+    assert report is not None
+    return report
+
+
 @pytest.mark.spark
 @pytest.mark.slow
 def test_several_suites_share_a_session_and_the_worst_outcome_is_the_exit_code(lake: Path) -> None:
     (lake / "sound.dql").write_text(SUITE.replace('"Orders"', '"Sound"'))
     result = run(lake, ".", "--format", "json")
     assert result.returncode == 1, result.stderr
-    reports = [from_json(GateReport, line) for line in result.stdout.splitlines()]
+    reports = [stored(lake, line) for line in result.stdout.splitlines()]
     assert [(report.suite, report.outcome) for report in reports] == [
         ("Orders", Outcome.BLOCKED),
         ("Sound", Outcome.PASSED),
@@ -229,7 +237,7 @@ def test_a_second_run_takes_the_stored_states(lake: Path, run_here: Callable[...
     again = run_here("orders.dql", "--format", "json", "--output", "again.json")
     assert again.stdout == ""
     assert "blocked: gate Orders" in again.stderr
-    report = from_json(GateReport, (lake / "again.json").read_text())
+    report = stored(lake, (lake / "again.json").read_text())
     assert next(item for item in report.verdicts if item.name == "dear <&>").origin is Origin.STATE
 
 
@@ -247,7 +255,7 @@ def test_options_of_a_format_reach_spark_and_a_change_leaves_stored_states_aside
     def run_with(options: str) -> tuple[Status, Origin]:
         (lake / "dqx.toml").write_text(f"{places}[reader.csv]\n{options}")
         called = run_here("prices.dql", "--format", "json")
-        report = from_json(GateReport, called.stdout)
+        report = stored(lake, called.stdout)
         (verdict,) = (item for item in report.verdicts if item.name == "known")
         return verdict.status, verdict.origin
 
@@ -423,11 +431,11 @@ def wait_for(file: Path, text: str) -> int:
 def test_spark_connect_gives_the_same_report(
     lake: Path, connect_address: str, run_here: Callable[..., Called]
 ) -> None:
-    here = from_json(GateReport, run_here("orders.dql", "--format", "json").stdout)
+    here = stored(lake, run_here("orders.dql", "--format", "json").stdout)
     call = ["orders.dql", "--format", "json", "--recompute", "--connection", connect_address]
     result = run(lake, *call)
     assert result.returncode == 1, result.stderr
-    assert from_json(GateReport, result.stdout).verdicts == here.verdicts
+    assert stored(lake, result.stdout).verdicts == here.verdicts
 
 
 @pytest.mark.spark
@@ -466,7 +474,7 @@ def test_concurrent_gates_on_one_server_are_isolated(tmp_path: Path, connect_add
         for name, process in running.items():
             report, complaint = process.communicate(timeout=300)
             assert process.returncode == (0 if name in sizes else 3), complaint
-            reports[name] = from_json(GateReport, report)
+            reports[name] = stored(tmp_path, report, "results")
         for name in names[:-1]:
             size = sizes[name]
             values = {verdict.name: verdict.value for verdict in reports[name].verdicts}

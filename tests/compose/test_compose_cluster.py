@@ -65,7 +65,7 @@ def run(lake: Path, connection: str) -> dict[str, Any]:
 @pytest.mark.parametrize("way", ["master", "connect"])
 def test_a_suite_runs_on_the_cluster(way: str, cluster: Cluster, lake: Path) -> None:
     report = run(lake, getattr(cluster, way))
-    statuses = {verdict["name"]: verdict["status"] for verdict in report["verdicts"]}
+    statuses = {verdict["assertion"]: verdict["status"] for verdict in report["verdicts"]}
     assert statuses == dict.fromkeys(("orders.not_empty", "orders.rows", "orders.unique"), "passed")
 
 

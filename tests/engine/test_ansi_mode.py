@@ -159,7 +159,7 @@ def test_the_configuration_of_a_cluster_does_not_change_the_mode_of_a_session_of
             settings["SPARK_CONF_DIR"] = str(tmp_path)
         done = [ended([*call, *more], env=settings, cwd=tmp_path) for more in ([], ["--no-ansi"])]
     refused, declared = (json.loads(run.stdout) for run in done)
-    wrong = {item["name"]: item["reason"] for item in refused["verdicts"] if item["reason"]}
+    wrong = {item["assertion"]: item["reason"] for item in refused["verdicts"] if item["reason"]}
     assert set(wrong) == {"cast", "division", "overflow", "compared"}, done[0].stderr
     assert "CAST_INVALID_INPUT" in wrong["cast"]
     assert [refused["ansi"], declared["ansi"]] == [True, False]

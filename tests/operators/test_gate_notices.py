@@ -40,7 +40,7 @@ pytestmark = pytest.mark.airflow
 
 DOCS = Path(__file__).parents[2] / "dqx_airflow" / "docs"
 FAILED = {
-    "name": "orders.customer_id.present",
+    "assertion": "orders.customer_id.present",
     "status": "failed",
     "severity": "P0",
     "value": 3,
@@ -53,7 +53,7 @@ BLOCKED = {
     "gate": "lake.gate",
     "date": "2024-05-17",
     "headline": "blocked: gate lake.gate, dataset orders, date 2024-05-17: 1 of 2 failed",
-    "counts": {"passed": 1, "failed": 1, "skipped": 0, "error": 0},
+    "counts": {"passed": 1, "failed": 1, "skipped": 0, "errors": 0},
     "verdicts": [FAILED],
     "more_verdicts": 0,
 }
@@ -169,7 +169,7 @@ def test_an_unreadable_summary_still_gives_a_notice(notice_for: Notice) -> None:
 
 
 def test_the_worst_failures_are_listed_and_the_rest_counted(notice_for: Notice) -> None:
-    many = {**BLOCKED, "verdicts": [{**FAILED, "name": f"a{n}"} for n in range(20)]}
+    many = {**BLOCKED, "verdicts": [{**FAILED, "assertion": f"a{n}"} for n in range(20)]}
     notice = notice_for({**many, "more_verdicts": 7})
     assert "- P0 `a4` `3 rows violate 'customer_id > 0'`\n- and 22 more\n" in notice.markdown
     assert "<li>and 22 more</li>" in notice.html
@@ -177,7 +177,7 @@ def test_the_worst_failures_are_listed_and_the_rest_counted(notice_for: Notice) 
 
 def test_an_unevaluated_assertion_is_listed_with_its_reason(notice_for: Notice) -> None:
     broken = {**FAILED, "status": "error", "scaled_value": None, "reason": "no column idd"}
-    counts = {"passed": 0, "failed": 0, "skipped": 0, "error": 1}
+    counts = {"passed": 0, "failed": 0, "skipped": 0, "errors": 1}
     notice = notice_for({**BLOCKED, "outcome": "broken", "counts": counts, "verdicts": [broken]})
     assert "broken: data of 2024-05-17: 0 of 1 assertions failed, 1 could not" in notice.markdown
     assert "`orders.customer_id.present` `no column idd`" in notice.markdown
@@ -188,7 +188,7 @@ def test_an_unevaluated_assertion_is_listed_with_its_reason(notice_for: Notice) 
     ["<!channel>", "<@U123>", "<https://evil.example|look>", "`@everyone`", "</b><script>", "a\nb"],
 )
 def test_names_and_values_stay_text(notice_for: Notice, text: str) -> None:
-    hostile = {**FAILED, "name": text, "scaled_value": text, "expected": text}
+    hostile = {**FAILED, "assertion": text, "scaled_value": text, "expected": text}
     notice = notice_for({**BLOCKED, "gate": text, "headline": text, "verdicts": [hostile]})
     assert not re.search(r"<[!@h/]", notice.markdown)
     outside = re.sub(r"`[^`\n]*`", "", notice.markdown)
@@ -200,7 +200,7 @@ def test_names_and_values_stay_text(notice_for: Notice, text: str) -> None:
 
 
 def test_a_notice_is_bounded(notice_for: Notice) -> None:
-    long = dict.fromkeys(("name", "scaled_value", "expected", "reason"), "x" * 200)
+    long = dict.fromkeys(("assertion", "scaled_value", "expected", "reason"), "x" * 200)
     verdicts = [{**FAILED, **long}] * 20
     blocked = {**BLOCKED, "headline": "x" * 1000, "gate": "x" * 200, "verdicts": verdicts}
     notice = notice_for(blocked)

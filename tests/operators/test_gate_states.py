@@ -121,7 +121,7 @@ def test_warned_continues_the_pipeline_with_a_warning(
     assert (run.state, run["gate"], run["downstream"]) == ("success", "success", "success")
     assert run.xcom("return_value") == "warned"
     report = run.xcom("dqx_report")
-    assert [verdict["name"] for verdict in report["verdicts"]] == ["orders.note"]
+    assert [verdict["assertion"] for verdict in report["verdicts"]] == ["orders.note"]
     drawn, headline = log.at("warning")
     assert "assertion failed: orders.note" in drawn
     assert headline == report["headline"]
@@ -139,7 +139,7 @@ def test_blocked_stops_the_pipeline_without_a_retry(
     report = run.xcom("dqx_report")
     assert report["outcome"] == "blocked"
     assert (report["promoted"], report["validated"]) == ({}, {})
-    assert [verdict["name"] for verdict in report["verdicts"]] == ["orders.id", "orders.note"]
+    assert [verdict["assertion"] for verdict in report["verdicts"]] == ["orders.id", "orders.note"]
     assert report["headline"] in log.at("error")
     assert run.xcom("return_value") is None
 

@@ -41,11 +41,13 @@ def test_the_dates_that_are_still_blocked_are_listed(root: str) -> None:
     assert header.split()[:4] == ["id", "gate", "date", "status"]
     assert line.split()[1:6] == ["orders_to_silver", "2024-03-02", "blocked", "orders:", "7"]
     both = json.loads(dql("--results-root", root, "--all", "--format", "json").stdout)
-    assert [(one["date"], one["status"], one["seconds_to_end"]) for one in both] == [
+    assert [(one["date"], one["status"], one["time_to_end_seconds"]) for one in both] == [
         ("2024-03-01", "repaired", 180.0),
         ("2024-03-02", "blocked", None),
     ]
-    assert both[1]["not_promoted"] == [{"dataset": "orders", "target": "/silver", "rows": 7}]
+    assert both[1]["not_promoted"] == [
+        {"dataset": "orders", "target": "/silver", "row_count": 7, "promoted": None}
+    ]
     assert dql("--results-root", root, "--gate", "orders_to_silver").stdout.endswith(f"{line}\n")
 
 
@@ -104,7 +106,7 @@ def test_an_incident_is_closed_with_a_reason(root: str) -> None:
     assert "has ended: closed" in dql(*at, "--reason", "again").output
     unknown = dql("close", "zz", "--results-root", root, "--reason", "x")
     assert "no incident has an id" in unknown.output
-    assert closed["seconds_to_detect"] >= 0
+    assert closed["time_to_detect_seconds"] >= 0
 
 
 def test_a_missing_store_is_an_error(tmp_path: Path) -> None:

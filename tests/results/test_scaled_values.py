@@ -67,11 +67,11 @@ def numbers_in(found: Any) -> list[tuple[Any, Any]]:
 @pytest.mark.parametrize(
     "command",
     [
-        ("alerts", "suite.dql", "--until", str(day(0)), "--format", "json"),
-        ("backtest", "suite.dql", *PERIOD, "--format", "json"),
+        ("tune", "alerts", "suite.dql", "--until", str(day(0)), "--format", "json"),
+        ("tune", "backtest", "suite.dql", *PERIOD, "--format", "json"),
         ("results", "show", "latest", "--format", "json"),
     ],
-    ids=lambda command: command[0],
+    ids=lambda command: command[1],
 )
 def test_commands_print_both_numbers_as_json(report: GateReport, command: tuple[str, ...]) -> None:
     words = [report.run_id if word == "latest" else word for word in command]
@@ -82,9 +82,11 @@ def test_commands_print_both_numbers_as_json(report: GateReport, command: tuple[
 
 def test_alerts_have_both_numbers_as_csv_and_the_factor_as_a_table(report: GateReport) -> None:
     period = ("--until", str(day(0)))
-    (row,) = csv.DictReader(dql("alerts", "suite.dql", *period, "--format", "csv").splitlines())
+    (row,) = csv.DictReader(
+        dql("tune", "alerts", "suite.dql", *period, "--format", "csv").splitlines()
+    )
     assert (row["value"], row["scaled_value"]) == (str(MEASURED), str(COMPARED))
-    assert "25 (5 x 5)" in dql("alerts", "suite.dql", *period)
+    assert "25 (5 x 5)" in dql("tune", "alerts", "suite.dql", *period)
 
 
 def test_stored_rows_messages_and_events_have_both_numbers(report: GateReport) -> None:
@@ -98,6 +100,37 @@ def test_stored_rows_messages_and_events_have_both_numbers(report: GateReport) -
     assert (params["value"], params["scaled_value"]) == (MEASURED, COMPARED)
 
 
+HEAD = ["run_id", "gate", "date", "map_index", "scheduler_run"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("results", "list"),
+        ("results", "show", "latest"),
+        ("incidents", "list"),
+        ("tune", "alerts", "suite.dql", "--until", str(day(0))),
+    ],
+    ids=lambda command: " ".join(command[:2]),
+)
+def test_json_about_a_run_begins_with_its_key(report: GateReport, command: tuple[str, ...]) -> None:
+    found = json.loads(dql(*command, "--format", "json"))
+    first = found[0] if isinstance(found, list) else found
+    assert [*first][:5] == HEAD
+    values = [report.run_id, "orders_gate", str(day(0)), -1, report.run_key.scheduler_run]
+    assert [first[key] for key in HEAD] == values
+    assert not {key for key in keys_in(found) if key.startswith("is_") or key == "run_key"}
+
+
+def keys_in(found: Any) -> set[str]:
+    """All keys at any depth."""
+    if isinstance(found, list):
+        return {key for item in found for key in keys_in(item)}
+    if not isinstance(found, dict):
+        return set()
+    return {*found, *(key for item in found.values() for key in keys_in(item))}
+
+
 @pytest.mark.airflow
 def test_the_summary_in_xcom_has_both_numbers(report: GateReport) -> None:
     from dqx_airflow.operators.notices import gate_notice
@@ -105,11 +138,13 @@ def test_the_summary_in_xcom_has_both_numbers(report: GateReport) -> None:
     from dqx_airflow.ui import summary_view
 
     pushed = json.loads(json.dumps(summary(report)))
+    assert [*pushed][:5] == HEAD
     assert numbers_in(pushed) == [(MEASURED, COMPARED)]
     names = {"dag_id": "lake", "task_id": "gate", "run_id": "monday", "map_index": -1}
     ti = SimpleNamespace(**names, try_number=1, xcom_pull=lambda **_: pushed)
     notice = gate_notice({"ti": ti})
     assert "25 (5 x 5)" in notice.markdown
+    assert [*notice.payload][:5] == [*HEAD[:4], "dag_run_id"]
     assert numbers_in(notice.payload["report"]) == [(MEASURED, COMPARED)]
     shown = summary_view._verdict(pushed["verdicts"][0])  # on pages, while the store is not read
     assert shown is not None

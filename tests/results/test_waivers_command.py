@@ -49,7 +49,7 @@ def test_a_waiver_is_stored_listed_and_ended(root: str) -> None:
         f"late of {GATE}: waived until {day(3)}, below 0.1; owner ben: ticket 7\n"
     )
     (one,) = json.loads(dql("waivers", "--results-root", root, "--format", "json").stdout)
-    assert (one["name"], one["below"], one["author"]) == ("late", "0.1", "eve")
+    assert (one["assertion"], one["below"], one["author"]) == ("late", "0.1", "eve")
     header, line = dql("waivers", "--results-root", root).stdout.splitlines()
     assert header.split()[-1] == "state"
     assert line.split()[1:6] == [GATE, "late", day(3), "below", "0.1"]

@@ -64,7 +64,7 @@ def test_labels_show_false_alarms_and_missed_issues(here: Path) -> None:
     dql("tune", "label", "suite.dql", "--date", "2024-12-03", "--true-positive", *of_rows)
     dql("tune", "label", "suite.dql", "--date", "2024-12-09", "--true-positive", *of_rows)
     compared = json.loads(dql("tune", "shadow", "suite.dql", *_RANGE, "--format", "json"))
-    (rows,) = [one for one in compared["assertions"] if one["name"] == ROWS]
+    (rows,) = [one for one in compared["assertions"] if one["assertion"] == ROWS]
     assert rows["own"] == {"days": 9, "alarms": 2, "false": 0, "missed": 0}
     assert rows["shadow"] == {"days": 9, "alarms": 1, "false": 0, "missed": 1}
     assert (rows["only_own"], rows["only_shadow"]) == (["2024-12-09"], [])

@@ -127,7 +127,7 @@ def test_each_changed_assertion_names_the_days_that_turn(here: Path, case: str) 
     assert old in SUITE
     Path("suites/orders.dql").write_text(SUITE.replace(old, new))
     found = {
-        change["name"]: {
+        change["assertion"]: {
             turn: [on[-2:] for on in on_days] for turn, on_days in change["turned"].items()
         }
         for change in changes("--backtest", *PERIOD)
@@ -249,7 +249,7 @@ def test_libraries_and_moved_files_are_compared_as_they_were(here: Path) -> None
     suite = 'import "lib/rows.dql"\nsuite "A" {{ check "C" on t {{ use rows({n}) }} }}\n'
     commit({"lib/rows.dql": library, "a/a.dql": suite.format(n=3), "dqx.toml": "[defaults]"})
     Path("lib/rows.dql").write_text(library.replace("{n} name", "{n} + 1 name"))
-    assert [change["name"] for change in changes("a")] == ["rows"]
+    assert [change["assertion"] for change in changes("a")] == ["rows"]
     git("checkout", "lib")
     Path("b").mkdir()
     git("mv", "a/a.dql", "b/renamed.dql")
@@ -461,14 +461,14 @@ def test_the_words_of_an_assertion_differ_wherever_it_does(here: Path, case: str
     commit({"suites/a.dql": suite})
     Path("suites/a.dql").write_text(suite.replace(*IN_WORDS[case]))
     (change,) = changes("suites/a.dql")
-    assert change["name"] == "rows"
+    assert change["assertion"] == "rows"
     assert change["before"] != change["after"]
 
 
 def test_suites_that_archives_leave_out_are_compared(here: Path) -> None:
     commit({".gitattributes": "suites export-ignore", "suites/größe ü.dql": SUITE})
     Path("suites/größe ü.dql").write_text(SUITE.replace("LEAST = 10", "LEAST = 7"))
-    assert [change["name"] for change in changes()] == [ROWS]
+    assert [change["assertion"] for change in changes()] == [ROWS]
 
 
 def test_a_link_out_of_a_repository_or_in_a_circle_is_not_read(here: Path) -> None:

@@ -114,7 +114,7 @@ def test_a_task_cannot_show_the_history_of_a_gate_by_naming_it(
         "run_id": hidden.run_id,
         "date": "2024-03-20",
         "datasets": ["orders"],
-        "places": {"orders": PLACE},
+        "locations": {"orders": PLACE},
         "contract": {"id": "orders", "version": "6.6.6"},
     }
     scene.task("pond", pushed=forged, number=2)

@@ -132,7 +132,7 @@ def test_summaries_of_older_versions_have_no_location(get: Get, scene: Scene) ->
     from dqx_airflow.operators.summary import summary
 
     report = report_of()
-    old = {name: value for name, value in summary(report).items() if name != "places"}
+    old = {name: value for name, value in summary(report).items() if name != "locations"}
     attempt = scene.task(pushed=old)
     scene.store(replace(report, attempt=replace(report.attempt, id=attempt)))
     page = Html(get("dataset", place="orders of lake.gate").text)

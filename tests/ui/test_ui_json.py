@@ -25,17 +25,17 @@ ORDERS = EnforcedContract("orders", "2.3.0", "odcs", responsible=Responsible(own
 TASK = "dag_id=lake&task_id=gate"
 REPORT = f"gate?{TASK}&run_id=scheduled__{DAY}"
 ANSWERS = {
-    "board": ("rows", 0, "worst", "name"),
+    "board": ("rows", 0, "worst", "assertion"),
     "slices": ("rows", 0, "incident", "runs", 0, "worst"),
-    f"incident?{TASK}": ("faults", 0, "verdict", "name"),
-    REPORT: ("assertions", 0, "verdict", "name"),
+    f"incident?{TASK}": ("faults", 0, "verdict", "assertion"),
+    REPORT: ("assertions", 0, "verdict", "assertion"),
     f"runs?{TASK}": ("rows", 0, "worst"),
-    "datasets": ("rows", 0, "gates", 0, "worst", "name"),
-    "dataset?place=s3://lake/orders": ("gates", 0, "assertions", 0, "newest", "name"),
+    "datasets": ("rows", 0, "gates", 0, "worst", "assertion"),
+    "dataset?place=s3://lake/orders": ("gates", 0, "assertions", 0, "newest", "assertion"),
     "alerts": ("groups", 0, "gate"),
     "review": ("proposals", 0, "stored", "proposal", "gate"),
     "coverage": ("tables", 0, "checked_by", 0),
-    "contract?id=orders": ("gates", 0, "row", "worst", "name"),
+    "contract?id=orders": ("gates", 0, "row", "worst", "assertion"),
 }
 """The addresses below `api/v1/`, with the place of a value that only readers of the DAG may see."""
 
@@ -150,7 +150,9 @@ def test_what_a_task_made_up_harms_no_answer(get: Get, scene: Scene) -> None:
         pushed={
             "outcome": "blocked",
             "gate": "la\u202eke\udc80",
-            "verdicts": [{"status": "failed", "severity": "P0", "name": "\udc80" * 9, "value": {}}],
+            "verdicts": [
+                {"status": "failed", "severity": "P0", "assertion": "\udc80" * 9, "value": {}}
+            ],
             "contract": {"id": ["x"], "version": 3},
             "date": 17,
             "counts": {"failed": "many"},

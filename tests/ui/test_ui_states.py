@@ -153,7 +153,7 @@ def test_the_date_of_a_run_without_a_report_is_as_far_from_its_logical_date_as_o
 def test_an_ended_incident_says_where_its_rows_are(get: Get, scene: Scene) -> None:
     scene.ran(report_of(1, datasets=HELD))
     (held,) = json_of(get, HERE)["judged"].values()
-    assert held == [{"dataset": "orders", "target": SILVER, "rows": 258, "promoted": None}]
+    assert held == [{"dataset": "orders", "target": SILVER, "row_count": 258, "promoted": None}]
     assert "orders : 258 rows not in s3://lake/silver" in Html(get(HERE).text).text
     again = NOON + timedelta(hours=2)
     passed = report_of(2, outcome=Outcome.PASSED, verdicts=(NULLS,), datasets=THERE)
@@ -163,7 +163,7 @@ def test_an_ended_incident_says_where_its_rows_are(get: Get, scene: Scene) -> No
     ((there,),) = page["judged"].values()
     assert page["group"][0]["status"] == "repaired"
     assert there["promoted"] == {
-        "rows": 244,
+        "row_count": 244,
         "version": 14,
         "attempt": 2,
         "at": "2024-03-20T14:00:00Z",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import asdict
 from datetime import date
 from itertools import chain
 from pathlib import Path
@@ -20,6 +19,7 @@ from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import RequestError
 from dqx_airflow.lineage.coverage import Flow, TableCoverage, event_files
 from dqx_airflow.values import GateRequest
+from dqx_airflow.values.output_form import output_form
 
 if TYPE_CHECKING:
     from dqx_airflow.results.query import StoredResults
@@ -82,7 +82,7 @@ def coverage(
     seen = columns - sum(len(table.unseen) for table in tables)
     if format == "json":
         totals = {"tables": len(tables), "checked": checked, "columns": columns, "seen": seen}
-        typer.echo(json_text({"totals": totals, "tables": list(map(asdict, tables))}))
+        typer.echo(json_text({"totals": totals, "tables": output_form(tables)}))
     else:
         print_table(_HEAD, map(_row, tables))
         typer.echo(f"\n{checked} of {len(tables)} tables checked, {seen} of {columns} columns seen")

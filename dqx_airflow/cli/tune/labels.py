@@ -90,6 +90,10 @@ def _newest_before(results: StoredResults, wanted: RunsWanted) -> date | None:
 def _shown_fields(alert: Alert) -> dict[str, str]:
     """The fields of an alert for people; empty if there are none."""
     fields = {name: str(value or "") for name, value in alert_object(alert).items()}
+    label = alert.label
+    fields["label"] = "" if alert.label_kind is None else alert.label_kind.value
+    fields["label_author"] = "" if label is None else label.author
+    fields["label_reason"] = "" if label is None else label.reason or ""
     instance = str(alert.map_index) if alert.map_index >= 0 else ""
     verdict = alert.verdict
     numbers = {
@@ -122,7 +126,7 @@ def _alerts_table(listed: tuple[Alert, ...]) -> tuple[list[str], list[list[str]]
         head.remove("instance")
     rows = []
     for fields in map(_shown_fields, listed):
-        by = f" ({fields['labelled_by']})" if fields["label"] else ""
+        by = f" ({fields['label_author']})" if fields["label"] else ""
         cells = {**fields, "label": fields["label"] + by, "value": fields["compared"]}
         rows.append([cells[name] for name in head])
     return head, rows

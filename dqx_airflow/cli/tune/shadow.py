@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import getpass
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -23,6 +22,7 @@ from dqx_airflow.results.past_days import ShadowDay, shadow_days
 from dqx_airflow.results.past_runs import runs_of_suite
 from dqx_airflow.tuning.shadow_alarms import ShadowedAssertion, compare_alarms
 from dqx_airflow.values import day_of_instance
+from dqx_airflow.values.output_form import output_form
 
 _MOST_NAMED = 5
 
@@ -75,7 +75,7 @@ def _shadow_fields(
         "shadow": name,
         "days": [_instance_of_day(day) for day in days if day.problem is None],
         "not_judged": {_instance_of_day(day): day.problem for day in days if day.problem},
-        "assertions": [asdict(assertion) for assertion in compared],
+        "assertions": output_form(compared),
     }
 
 
