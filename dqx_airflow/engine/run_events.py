@@ -43,7 +43,7 @@ def run_events(
 
     def end(report: GateReport) -> None:
         request = running.pop(report.run_id)
-        is_sent = emitter.emit(terminal_event(request, report, emitter.namespace))
+        is_sent = emitter.emit(terminal_event(request, report, emitter.namespace_of(request)))
         if is_sent and not running:
             # The server responds: it also gets the events that earlier runs could not send, as time
             # allows.
@@ -51,14 +51,16 @@ def run_events(
 
     with emitter:
         for run_id, request in requests.items():
-            emitter.emit(start_event(request, run_id, started, emitter.namespace))
+            emitter.emit(start_event(request, run_id, started, emitter.namespace_of(request)))
         try:
             yield end
         except BaseException as error:
             message = message_of(error, requests.values())
             now = datetime.now(timezone.utc)
             for run_id, request in running.items():
-                emitter.emit(crash_event(request, run_id, now, message, emitter.namespace))
+                emitter.emit(
+                    crash_event(request, run_id, now, message, emitter.namespace_of(request))
+                )
             raise
 
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from openlineage.client import OpenLineageClient
 from openlineage.client.event_v2 import DatasetEvent, RunEvent
@@ -21,6 +21,9 @@ from dqx_airflow.lineage import transport
 from dqx_airflow.lineage.events import DEFAULT_NAMESPACE
 from dqx_airflow.lineage.transport import ExhaustedError, LineageCheck, SkippedError, TimeBudget
 from dqx_airflow.values.redact import RedactingFilter, redact, secrets_of
+
+if TYPE_CHECKING:
+    from dqx_airflow.values import GateRequest
 
 log = logging.getLogger(__name__)
 
@@ -85,6 +88,12 @@ class LineageEmitter:
         except Exception as error:  # not even anything unforeseen
             self._keep(_json(event), self._redacted_line(error))
             return False
+
+    def namespace_of(self, request: GateRequest) -> str:
+        """The namespace of the jobs of a request: of the environment, else of its Airflow task."""
+        is_set = bool(os.environ.get("OPENLINEAGE_NAMESPACE"))
+        parent = request.parent
+        return parent.namespace if parent is not None and not is_set else self.namespace
 
     @property
     def sends(self) -> bool:

@@ -7,6 +7,7 @@ import logging
 import os
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from dqx_airflow.engine.run_events import run_events
 from dqx_airflow.lineage import is_configured
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.values import GateReport, GateRequest
+from dqx_airflow.values import GateReport, GateRequest, ParentRun
 from tests.openlineage_schemas import problems
 
 Begin = Callable[[], AbstractContextManager[Callable[[GateReport], None]]]
@@ -45,6 +46,29 @@ def test_a_completed_and_a_crashed_run_emit_their_events(
     assert [event["eventType"] for event in written] == ["START", "COMPLETE", "START", "FAIL"]
     assert written[-1]["run"]["facets"]["errorMessage"]["message"] == "MemoryError: no room"
     assert problems(written[:2]) == problems(written[2:]) == []
+
+
+@pytest.mark.parametrize(("of_environment", "namespace"), [(None, "night"), ("lake", "lake")])
+def test_jobs_are_in_the_namespace_of_airflow_unless_the_environment_names_one(
+    request_: GateRequest,
+    passed: GateReport,
+    tmp_path: Path,
+    of_environment: str | None,
+    namespace: str,
+) -> None:
+    path = tmp_path / "events.jsonl"
+    transport = {"type": "file", "log_file_path": str(path), "append": True}
+    os.environ["OPENLINEAGE__TRANSPORT"] = json.dumps(transport)
+    if of_environment:
+        os.environ["OPENLINEAGE_NAMESPACE"] = of_environment
+    parent = ParentRun("night", "shop.gate", passed.run_id, "night", "shop", passed.run_id)
+    own = {passed.run_id: replace(request_, parent=parent)}
+    store = ResultsStore(str(tmp_path / "results"))
+    with run_events(own, passed.started_at, store) as end:
+        end(passed)
+    written = [json.loads(line) for line in path.read_text().splitlines()]
+    assert {event["job"]["namespace"] for event in written} == {namespace}
+    assert {event["run"]["facets"]["parent"]["job"]["namespace"] for event in written} == {"night"}
 
 
 def test_waiting_events_are_reported_without_a_configuration(
