@@ -364,6 +364,7 @@ def contract_deadline(
     from airflow.sdk.definitions.deadline import DeadlineAlert, DeadlineReference
 
     from dqx_airflow.contracts.demands import Fresh
+    from dqx_airflow.contracts.enforcement.lint import lint
     from dqx_airflow.contracts.read import read_contract
     from dqx_airflow.contracts.references import FolderReader, no_files
     from dqx_airflow.operators.gate_source import errors_in, find_source
@@ -380,7 +381,9 @@ def contract_deadline(
         if rule.name.startswith("freshness") and isinstance(rule.demand, Fresh)
     ]
     if not ages:
-        mistakes = errors_in(known.diagnostics, known.sources, name)
+        # A freshness of a field that does not exist is none, and only lint says so.
+        linted = lint(known.contract) if known.contract is not None else ()
+        mistakes = errors_in([*known.diagnostics, *linted], known.sources, name)
         lacking = f"{name} has no freshness: the deadline is that in slaProperties or servicelevels"
         raise GateMisconfiguredError("; ".join(mistakes) or lacking)
     start = reference or DeadlineReference.DAGRUN_LOGICAL_DATE

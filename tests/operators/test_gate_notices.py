@@ -692,6 +692,7 @@ servicelevels:
         (DCS_PROMISE, "36 hours"),
         (PROMISE.replace("freshness", "frequency"), "contract orders.yaml has no freshness: "),
         (PROMISE.replace("kind:", "kind"), "contract orders.yaml has an error:"),
+        (PROMISE.replace("orders.at", "orders.ds"), "contract orders.yaml has 3 errors:"),
         ("", "contract orders.yaml not found: "),
     ],
 )
@@ -761,4 +762,46 @@ def test_the_deadline_of_the_page_belongs_to_each_run_of_the_dag(
         session.flush()
         (deadline,) = session.scalars(select(Deadline).where(Deadline.dagrun_id == run.id))
         assert deadline.deadline_time == datetime(2024, 5, 18, 6, tzinfo=timezone.utc)
+        deadline.handle_miss(session)
+        given = dict(deadline.callback.data["kwargs"])
+        assert subject_with(given.pop("context"), **given) == LATE.format("late")
         session.rollback()
+
+
+LATE = "The data of {} is late: its gate has not let it through in time."
+
+
+def subject_with(context: dict[str, Any], **given: Any) -> str:
+    """The subject of an email after a missed deadline, as the triggerer renders it."""
+    from airflow.providers.smtp.notifications.smtp import SmtpNotifier
+
+    notifier = SmtpNotifier(**given)
+    notifier.render_template_fields(context)
+    return str(notifier.subject)
+
+
+def test_the_email_of_the_deadline_on_the_page_names_the_run(airflow_settings: object) -> None:
+    from airflow.api_fastapi.core_api.datamodels.dag_run import DAGRunResponse
+
+    page = (DOCS / "notices.md").read_text(encoding="utf-8")
+    (text,) = re.findall(r'^TEXT = "(.*)"$', page, re.M)
+    # Airflow gives the callback of a deadline this dictionary, not the run itself.
+    run = {name: f"<{name}>" for name in DAGRunResponse.model_fields}
+    made = subject_with({"dag_run": run}, to="on-call@example.com", subject=text, html_content="")
+    assert made == LATE.format("<dag_run_id>")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [0, 1])
+def test_the_emails_of_the_page_are_sent(
+    run_file: Callable[..., Run], spark_submit: SparkSubmit, mails: list[Any], number: int
+) -> None:
+    page = (DOCS / "notices.md").read_text(encoding="utf-8")
+    text = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)[number]
+    assert "SmtpNotifier" in text
+    spark_submit.will("blocked")
+    run = run_file(text.replace('DAG("orders")', 'DAG("DAG_ID")'), {"orders.dql": SUITE})
+    assert run["gate"] == "failed"
+    (mail,) = mails
+    assert mail["To"] == "data-team@example.com"
+    assert str(mail["Subject"]).startswith("blocked: gate ")
