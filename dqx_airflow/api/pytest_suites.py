@@ -159,7 +159,7 @@ def date_of_run(config: pytest.Config) -> date:
     text = config.getoption("dql_date")
     day = date_of(text, date.today())
     if day is None:
-        raise pytest.UsageError(f"--dql-date {text}: write 2024-12-25, today or yesterday")
+        raise pytest.UsageError(f"--dql-date {text}: write 2024-12-25, today, yesterday or -3d")
     return day
 
 

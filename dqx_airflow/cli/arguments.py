@@ -9,7 +9,6 @@ import io
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
@@ -23,7 +22,7 @@ from dqx_airflow.datasets.dqx_toml import RunFormat, Unsupported
 from dqx_airflow.errors import DqxError, RequestError
 from dqx_airflow.limits import LARGEST_MAP_INDEX, MOST_CLOCK_SKEW_HOURS
 from dqx_airflow.values import Selection, Severity
-from dqx_airflow.values.request import SETTABLE_OPTIONS, days_before, selection_of
+from dqx_airflow.values.request import SETTABLE_OPTIONS, selection_of
 
 if TYPE_CHECKING:
     from dqx_airflow.dql.nodes import Unit
@@ -63,8 +62,8 @@ class SharedOptions:
     typed; None if one is not given.
 
     :param engine: sail: a Sail server in this process, without Java, instead of --connection.
-    :param date: The date of the data: 2024-12-25, today or yesterday. FROM..TO runs all dates of a
-        range in one scan.
+    :param date: The date of the data: 2024-12-25, today, yesterday or -3d. FROM..TO runs all dates
+        of a range in one scan.
     :param format: Output format: text, json (one report a line), summary or junit.
     :param results_root: Write report and states into the results store at this root, as a gate
         does; default: results_root in dqx.toml, then Airflow's setting.
@@ -180,29 +179,6 @@ CheckOption: TypeAlias = Annotated[
     typer.Option("--check", help="The check, if several have an assertion of this name."),
 ]
 ReasonOption: TypeAlias = Annotated[str | None, typer.Option("--reason", help="Why.")]
-SinceOption: TypeAlias = Annotated[
-    datetime | None,
-    typer.Option("--from", formats=["%Y-%m-%d"], help="The first day.", show_default=False),
-]
-UntilOption: TypeAlias = Annotated[
-    datetime | None,
-    typer.Option("--to", formats=["%Y-%m-%d"], help="The last day; default: today."),
-]
-
-
-def first_and_last(
-    since: datetime | None, until: datetime | None, *, default: int
-) -> tuple[date, date]:
-    """The first and the last day of a range.
-
-    :param default: its length in days if the first day is not given.
-    :raises RequestError: it ends before it begins.
-    """
-    last = until.date() if until else date.today()
-    first = since.date() if since else days_before(last, default - 1)
-    if first > last:
-        raise RequestError(f"--from {first} is after --to {last}", "swap the two dates")
-    return first, last
 
 
 def require_days(days: Sequence[PastDay], results: StoredResults, wanted: RunsWanted) -> None:
@@ -214,7 +190,7 @@ def require_days(days: Sequence[PastDay], results: StoredResults, wanted: RunsWa
     newest = newest_date(results, wanted)
     raise RequestError(
         f"suite '{wanted.suite}' has no results from {wanted.since} to {wanted.until}",
-        f"the newest are of {newest}: change --from or --to",
+        f"the newest are of {newest}: change --from, --to or --days",
     )
 
 

@@ -324,7 +324,7 @@ class _CallReader:
     def _date(self, flag: str, text: str) -> date:
         day = dqx_toml.date_of(text, self.today)
         if day is None:
-            self.problems.wrong(flag, text, "invalid date", "write 2024-12-25, today or yesterday")
+            self.problems.wrong(flag, text, "invalid date", f"write {dqx_toml.DAY_FORMS}")
         return day or self.today
 
     def _requests(

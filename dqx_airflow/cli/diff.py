@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -29,6 +29,7 @@ from dqx_airflow.cli.command import (
     writable,
 )
 from dqx_airflow.cli.contract.versions import git
+from dqx_airflow.cli.days import DaysOption, FromOption, ToOption, first_and_last
 from dqx_airflow.cli.reports import markdown_cell, printable
 from dqx_airflow.cli.stores import ResultsRootOption, existing_results
 from dqx_airflow.cli.suites import Findings, count_text
@@ -85,9 +86,10 @@ class PastWanted:
     default those of the last 90."""
 
     results_root: str | None
-    since: datetime | None
-    until: datetime | None
+    since: date | None
+    until: date | None
     gate: str | None = None
+    days: int | None = None
 
     def days_of(self, suite: str, path: Path, datasets: Collection[str]) -> _FoundDays:
         """The days of a suite, with what other gates stored about its datasets.
@@ -97,7 +99,7 @@ class PastWanted:
         :raises StoreError: it cannot be read.
         """
         stored = existing_results(self.results_root, path.parent)
-        first, last = arguments.first_and_last(self.since, self.until, default=90)
+        first, last = first_and_last(self.since, self.until, self.days, default=90)
         try:
             own = past_days(stored, suite, first, last, gate=self.gate)
             found = with_values_of_gates(stored, own, datasets, first, last, gate=self.gate)
@@ -126,8 +128,9 @@ def diff(
     *,
     revision: Annotated[str, typer.Option("--git", metavar="REV")] = "HEAD",
     backtest: bool = False,
-    since: arguments.SinceOption = None,
-    until: arguments.UntilOption = None,
+    since: FromOption = None,
+    until: ToOption = None,
+    last_days: DaysOption = None,
     gate: arguments.GateOption = None,
     results_root: ResultsRootOption = None,
     cost: bool = False,
@@ -154,7 +157,7 @@ def diff(
     """
     file = writable(output, force=force)
     files, missing = suite_files(paths or [Path()])
-    wanted = PastWanted(results_root, since, until, gate) if backtest else None
+    wanted = PastWanted(results_root, since, until, gate, last_days) if backtest else None
     with TemporaryDirectory() as folder:
         names, before = _suites_at(revision, Path(folder))
     if paths:
@@ -162,7 +165,7 @@ def diff(
     pairs = list(_pairs(files, paths or [Path()], before))
     diffs = [suite_diff(*pair, wanted) for pair in pairs]
     if cost:
-        on = until.date() if until else date.today() - timedelta(days=1)
+        on = until or date.today() - timedelta(days=1)
         options = arguments.Options((), datasets=dataset, config=config)
         diffs = [_with_cost(*of_suite, options, on) for of_suite in zip(diffs, pairs, strict=True)]
     print_or_write(written([one for one in diffs if one.changes], format, revision), file)
@@ -193,7 +196,7 @@ def suite_diff(
     """
     some = old or new
     assert some is not None
-    around = wanted.until.date() if wanted and wanted.until else date.today()
+    around = (wanted and wanted.until) or date.today()
     found = SuiteDiff(some.name.value, from_here(path), changed_assertions(old, new, around))
     if not found.changes or wanted is None:
         return found

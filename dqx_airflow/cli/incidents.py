@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import getpass
 import re
-from datetime import date, datetime
+from datetime import date
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
 from dqx_airflow.cli.command import TextFormatOption, json_if, print_list
+from dqx_airflow.cli.days import day
 from dqx_airflow.cli.documented import Commands
 from dqx_airflow.cli.json_objects import incident_object
 from dqx_airflow.cli.stores import ResultsRootOption, existing_results
@@ -208,7 +209,7 @@ def _print_changes(found: Iterable[tuple[str, Changes]]) -> None:
 @app.command("accept")
 def accept(
     gate: Annotated[str, typer.Argument(metavar="GATE")],
-    on: Annotated[datetime, typer.Argument(metavar="DATE", formats=["%Y-%m-%d"])],
+    on: Annotated[date, typer.Argument(metavar="DATE", parser=day)],
     *,
     reason: Annotated[str, typer.Option()],
     incident: Annotated[str | None, typer.Option(metavar="ID")] = None,
@@ -230,20 +231,19 @@ def accept(
     from dqx_airflow.results.incidents import write_notes
 
     results = existing_results(results_root)
-    day = on.date()
-    found = _incidents_of(results, gate, day)
+    found = _incidents_of(results, gate, on)
     about = [one for one in found if one.is_open and one.id.startswith(incident or "")]
     if len(about) != 1:
         listed = ", ".join(
             f"{one.id[:8]} {one.last.run_key.gate_instance} {one.rows}".strip() for one in about
         )
         raise RequestError(
-            f"gate '{gate}' has {len(about) or 'no'} open slices on {day}"
+            f"gate '{gate}' has {len(about) or 'no'} open slices on {on}"
             + (f": {listed}" if about else ""),
             "add --incident ID" if about else "`dql incidents` lists what is open",
         )
     write_notes(results, acceptances(results, about[0], author or getpass.getuser(), reason))
     typer.echo(
-        f"accepted: gate {about[0].last.run_key.gate_instance}, data of {day}\n"
+        f"accepted: gate {about[0].last.run_key.gate_instance}, data of {on}\n"
         "Clear the task of the gate, or run it again: it promotes exactly these rows."
     )

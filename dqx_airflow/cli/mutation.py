@@ -13,6 +13,7 @@ import typer
 
 from dqx_airflow.cli import arguments, command
 from dqx_airflow.cli.command import print_or_write
+from dqx_airflow.cli.days import DayOption, MinShareOption
 from dqx_airflow.cli.exit_codes import EXIT_FAILED
 from dqx_airflow.cli.reports import printable, xml_attribute
 from dqx_airflow.cli.stores import ResultsRootOption, storage_options
@@ -36,13 +37,11 @@ _LEAST_DAYS = 37
 def mutate(
     suite: arguments.SuiteArgument,
     *,
-    on: Annotated[str | None, typer.Option("--date")] = None,
+    on: DayOption = None,
     results_root: ResultsRootOption = None,
     dataset: arguments.DatasetOption = None,
     config: arguments.ConfigOption = None,
-    least: Annotated[
-        float, typer.Option("--min", min=0, max=100, metavar="PERCENT", callback=command.finite)
-    ] = 0,
+    least: MinShareOption = 0.0,
     rows: Annotated[int, typer.Option(min=1, max=MOST_LISTED)] = MOST_ROWS,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_ID)] = 0,
     connection: arguments.ConnectionOption = None,
@@ -59,8 +58,8 @@ def mutate(
     it, if one was found that holds on the fine day and on up to 30 days before it. Exit code 1 if
     fewer faults than --min block.
 
-    :param on: Another fine day: 2024-12-25, today or yesterday.
-    :param least: The share of faults that must block, in percent.
+    :param on: Another fine day: 2024-12-25, yesterday or -3d.
+    :param least: The share of faults that must block, such as 80%.
     :param rows: The most rows to read into memory; of a larger day a sample.
     :param seed: Another number hits other rows.
     :param format: Output format: text, json, summary or junit.
@@ -70,7 +69,11 @@ def mutate(
 
     file = command.writable(output, force=force)
     options = arguments.Options(
-        (suite,), date=on, datasets=dataset, config=config, results_root=results_root
+        (suite,),
+        date=None if on is None else on.isoformat(),
+        datasets=dataset,
+        config=config,
+        results_root=results_root,
     )
     request, now = _fine_day(options)
     checked = checked_suite(request)
@@ -95,7 +98,7 @@ def mutate(
         done = mutate(judging(request, data, now), checked, seed)
     write = {RunFormat.JSON: _json, RunFormat.SUMMARY: _summary, RunFormat.JUNIT: _junit}
     print_or_write(write.get(format, _table)(done), file)
-    if 100 * done.score < least:
+    if done.score < least:
         raise typer.Exit(EXIT_FAILED)
 
 

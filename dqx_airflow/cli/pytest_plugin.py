@@ -75,7 +75,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--dql-date",
         default="today",
         metavar="DATE",
-        help="The date of the data: 2024-12-25, today or yesterday.",
+        help="The date of the data: 2024-12-25, today, yesterday or -3d.",
     )
 
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import replace
-from datetime import date, datetime, time
+from datetime import date, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,9 +16,9 @@ import typer
 from dqx_airflow.cli import command
 from dqx_airflow.cli.arguments import Options, with_shared_options
 from dqx_airflow.cli.command import TextFormatOption
+from dqx_airflow.cli.days import DayOption, span
 from dqx_airflow.cli.documented import Commands
 from dqx_airflow.cli.exit_codes import EXIT_FAILED, EXIT_WRONG
-from dqx_airflow.cli.results import days_in
 from dqx_airflow.cli.stores import HOW_TO_GIVE, ResultsRootOption, existing_results, storage_options
 from dqx_airflow.datasets.dqx_toml import RunFormat
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
@@ -36,12 +36,15 @@ if TYPE_CHECKING:
 app = Commands(help="List, show, release and discard rows in quarantine.", no_args_is_help=True)
 
 _Place = Annotated[str, typer.Argument(metavar="QUARANTINE")]
-_Day = Annotated[datetime | None, typer.Option("--date", formats=["%Y-%m-%d"])]
 
 
 @app.command("list")
 def list_(
-    place: _Place, *, gate: str | None = None, on: _Day = None, format: TextFormatOption = "text"
+    place: _Place,
+    *,
+    gate: str | None = None,
+    on: DayOption = None,
+    format: TextFormatOption = "text",
 ) -> None:
     """List the rows in a quarantine by gate, date and reason, oldest first.
 
@@ -65,7 +68,7 @@ def show(
     place: _Place,
     *,
     gate: str | None = None,
-    on: _Day = None,
+    on: DayOption = None,
     limit: Annotated[int, typer.Option(min=1, max=MOST_LISTED)] = 20,
     masked: Annotated[list[str] | None, typer.Option(metavar="COLUMN")] = None,
     format: TextFormatOption = "text",
@@ -147,7 +150,7 @@ def release(
     by = author or getpass.getuser()
     rows = 0
     pairs = tuple((text.partition("=")[0], text.partition("=")[2]) for text in promote_slice or ())
-    of_day = datetime.combine(first.run_key.date, time())
+    of_day = first.run_key.date
     _, found = _quarantined(place, gate, of_day)
     receipts = ReceiptWriter(results, signing_key())
     settings = {**first.session_settings, **call.settings.session}
@@ -208,8 +211,8 @@ def discard(
     *,
     reason: str,
     gate: str | None = None,
-    on: _Day = None,
-    older_than: Annotated[str | None, typer.Option(metavar="DAYS")] = None,
+    on: DayOption = None,
+    older_than: Annotated[timedelta | None, typer.Option(parser=span, metavar="SPAN")] = None,
     author: str | None = None,
     results_root: ResultsRootOption = None,
     format: TextFormatOption = "text",
@@ -222,7 +225,7 @@ def discard(
     :param reason: Why they are not needed.
     :param gate: Only rows of this gate, or of an instance of it: GATE[3].
     :param on: Only rows of this date.
-    :param older_than: Only rows of dates before a number of days, such as 30d.
+    :param older_than: Only rows of dates longer ago, such as 30d.
     :param author: Who decides; default: the current user.
     """
     from deltalake.exceptions import DeltaError
@@ -235,7 +238,7 @@ def discard(
         )
     results = existing_results(results_root)
     by = author or getpass.getuser()
-    before = date.today() - days_in(older_than, "--older-than") if older_than else None
+    before = date.today() - older_than if older_than else None
     table, found = _quarantined(place, gate, on, before)
     if found:
         try:
@@ -255,12 +258,12 @@ def discard(
 
 
 def _quarantined(
-    place: str, gate: str | None, on: datetime | None, before: date | None = None
+    place: str, gate: str | None, on: date | None, before: date | None = None
 ) -> tuple[DeltaTable, list[QuarantinedRows]]:
     from dqx_airflow.results.quarantines import quarantine_at, quarantined
 
     table = quarantine_at(place, storage_options())
-    found = quarantined(table, gate, on.date() if on else None, before)
+    found = quarantined(table, gate, on, before)
     is_known = gate is None or bool(found or quarantined(table, gate))
     others = () if is_known else [group.gate for group in quarantined(table)]
     if gate is not None and (hint := did_you_mean(gate, others)):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Callable, Iterator
 from dataclasses import astuple
 from datetime import datetime, timedelta
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dqx_airflow.cli import command, documented
+from dqx_airflow.cli.days import DayOption, span
 from dqx_airflow.cli.stores import ResultsRootOption, results_of, storage_options
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import MOST_LISTED
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from dqx_airflow.results.upkeep import Upkeep
     from dqx_airflow.values import GateReport
 
+_KEPT = timedelta(days=7)
+
 app = documented.Commands(
     help="Inspect the results of gates and maintain their store.", no_args_is_help=True
 )
@@ -36,7 +38,7 @@ def list_(
     *,
     results_root: ResultsRootOption = None,
     gate: str | None = None,
-    on: Annotated[datetime | None, typer.Option("--date", formats=["%Y-%m-%d"])] = None,
+    on: DayOption = None,
     limit: Annotated[int, typer.Option(min=1, max=MOST_LISTED)] = 20,
     all_attempts: bool = False,
     format: command.TextFormatOption = "text",
@@ -51,13 +53,7 @@ def list_(
     from dqx_airflow.results.runs import list_runs
 
     results = results_of(results_root)
-    runs = list_runs(
-        results,
-        gate=gate,
-        dataset_date=on.date() if on else None,
-        limit=limit,
-        all_attempts=all_attempts,
-    )
+    runs = list_runs(results, gate=gate, dataset_date=on, limit=limit, all_attempts=all_attempts)
     text = command.json_if(format, runs)
     if runs or text:
         command.print_list(text, _HEAD, [*_rows(runs)], "")
@@ -131,7 +127,7 @@ def optimize(
 @app.command("prune")
 def prune(
     *,
-    older_than: Annotated[str, typer.Option(metavar="DAYS")],
+    older_than: Annotated[timedelta, typer.Option(parser=span, metavar="SPAN")],
     results_root: ResultsRootOption = None,
     format: command.TextFormatOption = "text",
 ) -> None:
@@ -139,18 +135,19 @@ def prune(
 
     `dql results vacuum` frees the space seven days later. Gates may run at the same time.
 
-    :param older_than: Delete runs older than this, such as 400d.
+    :param older_than: Delete runs older than this, such as 400d or 8w.
     """
-    age = days_in(older_than, "--older-than")
     from dqx_airflow.results import upkeep
 
-    _tend(results_root, partial(upkeep.prune, older_than=age), format)
+    _tend(results_root, partial(upkeep.prune, older_than=older_than), format)
 
 
 @app.command("vacuum")
 def vacuum(
     *,
-    keep: Annotated[str, typer.Option(metavar="DAYS")] = "7d",
+    keep: Annotated[
+        timedelta, typer.Option(parser=span, metavar="SPAN", show_default="7d")
+    ] = _KEPT,
     dry_run: bool = False,
     results_root: ResultsRootOption = None,
     format: command.TextFormatOption = "text",
@@ -162,10 +159,9 @@ def vacuum(
     :param keep: Keep files that were in use within this time.
     :param dry_run: Only count the files that would be deleted.
     """
-    kept = days_in(keep, "--keep")
     from dqx_airflow.results import upkeep
 
-    _tend(results_root, partial(upkeep.vacuum, keep=kept, dry_run=dry_run), format)
+    _tend(results_root, partial(upkeep.vacuum, keep=keep, dry_run=dry_run), format)
 
 
 def _tend(
@@ -176,14 +172,6 @@ def _tend(
     rows = [(name, *(f"{number:,}" for number in numbers)) for name, *numbers in map(astuple, done)]
     head = ("table", "files before", "files after", "deleted rows", "deleted files")
     command.print_list(command.json_if(format, done), head, rows, "")
-
-
-def days_in(text: str, option: str) -> timedelta:
-    """The time in the text of an option, such as `30d`."""
-    match = re.fullmatch(r"([1-9]\d{0,4})d?", text.strip(), re.ASCII)
-    if match is None:
-        raise RequestError(f"{option} {text}: invalid number of days", "write it like 400d")
-    return timedelta(days=int(match[1]))
 
 
 def find_run(results: StoredResults, run_id: str) -> GateReport:

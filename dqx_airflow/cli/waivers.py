@@ -5,19 +5,21 @@ from __future__ import annotations
 import getpass
 import re
 from dataclasses import replace
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dqx_airflow.cli.command import TextFormatOption, json_if, print_list
+from dqx_airflow.cli.days import day, span
 from dqx_airflow.cli.documented import Commands
 from dqx_airflow.cli.stores import ResultsRootOption, existing_results
 from dqx_airflow.errors import RequestError
-from dqx_airflow.limits import MOST_DAYS
 
 if TYPE_CHECKING:
     from dqx_airflow.values.report import Waiver
+
+_LONGEST = timedelta(days=30)
 
 app = Commands(default="list", help="List, add and end waivers: assertions that may fail.")
 
@@ -59,12 +61,14 @@ def add(
     gate: Annotated[str, typer.Argument(metavar="GATE")],
     assertion: Annotated[str, typer.Argument(metavar="ASSERTION")],
     *,
-    until: Annotated[datetime, typer.Option(formats=["%Y-%m-%d"])],
+    until: Annotated[date, typer.Option(parser=day, metavar="DATE")],
     reason: Annotated[str, typer.Option()],
     owner: Annotated[str, typer.Option()],
     below: Annotated[str | None, typer.Option(metavar="LIMIT")] = None,
     above: Annotated[str | None, typer.Option(metavar="LIMIT")] = None,
-    longest: Annotated[int, typer.Option(metavar="DAYS", min=1, max=MOST_DAYS)] = 30,
+    longest: Annotated[
+        timedelta, typer.Option(parser=span, metavar="SPAN", show_default="30d")
+    ] = _LONGEST,
     author: str | None = None,
     results_root: ResultsRootOption = None,
 ) -> None:
@@ -80,7 +84,7 @@ def add(
     :param owner: Who takes care of the cause.
     :param below: Only while the value is below it, such as 10%.
     :param above: Only while the value is above it.
-    :param longest: The longest time in days.
+    :param longest: The longest time.
     :param author: Who decides; default: the current user.
     """
     from dqx_airflow.results.decisions import new_waiver, write_waivers
@@ -90,13 +94,13 @@ def add(
         results,
         gate,
         assertion,
-        until=until.date(),
+        until=until,
         reason=reason,
         owner=owner,
         author=author or getpass.getuser(),
         below=below,
         above=above,
-        longest=timedelta(days=longest),
+        longest=longest,
     )
     write_waivers(results, [waiver])
     typer.echo(f"{waiver.name} of {waiver.gate}: {waiver}")

@@ -54,7 +54,7 @@ from dqx_airflow.values.exact import MANY_DIGITS, TOO_LARGE
 from dqx_airflow.values.files import first_bytes, local_path
 from dqx_airflow.values.json_form import setting_text
 from dqx_airflow.values.redact import may_be_secret
-from dqx_airflow.values.request import SETTABLE_OPTIONS, day_in, is_clock_skew
+from dqx_airflow.values.request import SETTABLE_OPTIONS, day_in, days_before, is_clock_skew
 from dqx_airflow.values.secret_forms import is_secret_setting
 
 Keys: TypeAlias = tuple[str, ...]
@@ -258,10 +258,18 @@ def _overlap(one: DatasetRef, other: DatasetRef) -> bool:
     return paths_overlap(one.path, other.path)
 
 
+DAY_FORMS = "2024-12-25, today, yesterday or -3d"
+"""How a day is written, for messages."""
+_DAYS_AGO = re.compile(r"-(\d{1,5})d", re.ASCII)
+
+
 def date_of(text: str, today: date) -> date | None:
-    """The date of `2024-12-25`, `today` or `yesterday`; None if it is invalid."""
+    """The date of `2024-12-25`, `today`, `yesterday` or `-3d` (three days ago); None if it is
+    invalid."""
     if text in ("today", "yesterday"):
         return today - timedelta(days=text == "yesterday")
+    if ago := _DAYS_AGO.fullmatch(text):
+        return days_before(today, int(ago[1]))
     day = day_in(text)
     return day if day is not None and day.isoformat() == text else None
 
@@ -598,7 +606,7 @@ _OF_TYPE: Mapping[type, tuple[Callable[[Any], Any], str]] = {
     Severity: (partial(_member, Severity), 'write "P0", "P1", "P2" or "P3"'),
 }
 _DEFAULTS: Mapping[str, tuple[Callable[[Any], Any], str]] = {
-    "date": (_date_text, 'write "today", "yesterday", or a date such as 2024-12-25'),
+    "date": (_date_text, 'write "today", "yesterday", "-3d", or a date such as 2024-12-25'),
     "format": (partial(_member, RunFormat), f"write one of {', '.join(RunFormat)}"),
     "results_root": (
         lambda value: value if isinstance(value, str) and not is_blank(value) else None,

@@ -90,7 +90,9 @@ def test_a_missing_dataset_fails_every_test(pytester: pytest.Pytester, suites: P
 def test_an_invalid_date_is_a_usage_error(pytester: pytest.Pytester, suites: Path) -> None:
     result = run(pytester, "--dql", "suites", "--dql-date", "2024-13-01")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*--dql-date 2024-13-01: write 2024-12-25, today or yesterday*"])
+    result.stderr.fnmatch_lines(
+        ["*--dql-date 2024-13-01: write 2024-12-25, today, yesterday or -3d*"]
+    )
 
 
 @pytest.mark.spark

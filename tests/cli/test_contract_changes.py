@@ -251,10 +251,10 @@ def registry(request: pytest.FixtureRequest) -> Callable[..., Called]:
 
 
 def test_the_registry_publishes_lists_and_shows(registry: Callable[..., Called]) -> None:
-    result = registry("publish", "old.yaml", "--on", "2026-01-05")
+    result = registry("publish", "old.yaml", "--today", "2026-01-05")
     assert (result.returncode, result.output) == (0, "bronze.wagers 1.0.0 published\n")
-    assert "is already published" in registry("publish", "old.yaml", "--on", "2026-01-06").output
-    assert registry("publish", "looser.yaml", "--on", "2026-01-07").returncode == 0
+    assert "is already published" in registry("publish", "old.yaml", "--today", "2026-01-06").output
+    assert registry("publish", "looser.yaml", "--today", "2026-01-07").returncode == 0
     rows = json.loads(registry("list", "--format", "json").output)
     assert [(row["id"], row["version"], row["versions"]) for row in rows] == [
         ("bronze.wagers", "1.1.0", 2)
@@ -268,8 +268,8 @@ def test_the_registry_publishes_lists_and_shows(registry: Callable[..., Called])
 def test_the_registry_refuses_a_version_bump_that_is_too_small(
     registry: Callable[..., Called],
 ) -> None:
-    registry("publish", "old.yaml", "--on", "2026-01-05")
-    result = registry("publish", "broken.yaml", "--on", "2026-01-06")
+    registry("publish", "old.yaml", "--today", "2026-01-05")
+    result = registry("publish", "broken.yaml", "--today", "2026-01-06")
     assert result.returncode == 1
     assert "refused: broken.yaml: the version goes from 1.0.0 to 1.1.0" in result.output
     assert "help: the unit of amount changes: USD → cents" in result.output
@@ -310,7 +310,7 @@ def test_a_dry_run_publishes_nothing(folder: Path, registry: Callable[..., Calle
 def test_the_registry_names_the_alternatives(
     arguments: tuple[str, ...], message: str, registry: Callable[..., Called]
 ) -> None:
-    registry("publish", "old.yaml", "--on", "2026-01-05")
+    registry("publish", "old.yaml", "--today", "2026-01-05")
     result = registry(*arguments)
     assert result.returncode == 2
     assert message in result.output
@@ -321,9 +321,9 @@ def test_consumers_of_a_version_that_ends_are_listed(
 ) -> None:
     more = "  lifecycle: {status: deprecated}\n"
     (folder / "ending.yaml").write_text(LOOSER + more)
-    registry("publish", "old.yaml", "--on", "2026-01-05")
+    registry("publish", "old.yaml", "--today", "2026-01-05")
     assert registry("consumers", "bronze.wagers", "--outdated").output == "no outdated consumers\n"
-    registry("publish", "ending.yaml", "--on", "2026-01-06")
+    registry("publish", "ending.yaml", "--today", "2026-01-06")
     result = registry("consumers", "bronze.wagers", "--outdated", "--format", "json")
     assert result.returncode == 1
     assert [row["consumer"] for row in json.loads(result.output)] == ["bi", "mail@example.com"]
@@ -332,9 +332,9 @@ def test_consumers_of_a_version_that_ends_are_listed(
 def test_gates_that_enforced_a_version_recently_are_its_consumers(
     folder: Path, registry: Callable[..., Called]
 ) -> None:
-    registry("publish", "old.yaml", "--on", "2026-01-05")
+    registry("publish", "old.yaml", "--today", "2026-01-05")
     (folder / "two.yaml").write_text(BROKEN.replace("1.1.0", "2.0.0"))
-    registry("publish", "two.yaml", "--on", "2026-01-06")
+    registry("publish", "two.yaml", "--today", "2026-01-06")
     store = ResultsStore(str(folder / "results"))
     for gate, version, day, pin in (
         ("silver", "1.0.0", 7, "1"),
@@ -345,7 +345,7 @@ def test_gates_that_enforced_a_version_recently_are_its_consumers(
         moment = datetime(2026, 1, day, 23, tzinfo=timezone.utc)
         store.write(enforced(gate, version, moment, pin))
     result = registry(
-        *("consumers", "bronze.wagers", "--results-root", "results", "--on", "2026-01-08"),
+        *("consumers", "bronze.wagers", "--results-root", "results", "--today", "2026-01-08"),
         *("--days", "3", "--outdated", "--format", "json"),
     )
     assert result.returncode == 1

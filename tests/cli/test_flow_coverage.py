@@ -292,16 +292,16 @@ def test_the_gates_of_a_results_store_count_with_the_day_of_their_last_run(
 def test_the_share_of_checked_tables_decides_the_exit_code() -> None:
     Path("events.jsonl").write_text(job("app", [dataset(A, "x"), dataset(BRONZE, "id")], []))
     arguments = ("orders.dql", "--events", "events.jsonl")
-    assert [line.rstrip() for line in dql(*arguments, "--min", "50").splitlines()] == [
+    assert [line.rstrip() for line in dql(*arguments, "--min", "50%").splitlines()] == [
         "place                    read by         checked by  last run  columns seen  not seen",
         "s3://lake/a              1 job, no gate  nothing               0 of 1        x",
         "s3://lake/bronze/orders  1 job           Orders                1 of 1",
         "",
         "1 of 2 tables checked, 1 of 2 columns seen",
     ]
-    dql(*arguments, "--min", "51", code=1)
+    dql(*arguments, "--min", "51%", code=1)
     Path("nothing.jsonl").write_text("")
-    dql("--events", "nothing.jsonl", "--min", "1", code=1)
+    dql("--events", "nothing.jsonl", "--min", "1%", code=1)
     assert "0 of 0 tables checked" in dql("--events", "nothing.jsonl")
 
 

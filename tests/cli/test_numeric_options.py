@@ -27,14 +27,16 @@ _ABSURD = {
         "",
     ),
     "float": ("-1", "nan", "-nan", "inf", "-inf", "1e400", "1e20", "x", ""),
-    "days": ("-1", "0", "1000000000000", "1000000000000d", "nan", "inf", "1.5", "x", ""),
+    "span": ("-1", "0", "30", "0d", "1000000000000d", "9999999d", "nan", "inf", "1.5", "x", ""),
+    "share": ("-1", "80", "1", "101%", "2.0", "nan", "inf", "1e400", "x%", "x", ""),
 }
 _NEEDED = {
     ("results", "prune"): ("--results-root", "store"),
     ("results", "vacuum"): ("--results-root", "store"),
     ("quarantine", "discard"): ("held", "--reason", "r"),
 }
-_DAYS = {"--older-than", "--keep"}
+_SPANS = {"--older-than", "--keep", "--longest", "--timeout"}
+_SHARES = {"--min", "--max-move"}
 
 
 def _commands(command: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
@@ -51,8 +53,8 @@ def _numeric() -> Iterator[tuple[tuple[str, ...], str, str, Any]]:
         for option in command.params:
             flag = max(option.opts, key=len)
             kind = type(option.type).__name__
-            if flag in _DAYS:
-                yield words, flag, "days", option.type
+            if flag in _SPANS | _SHARES:
+                yield words, flag, "span" if flag in _SPANS else "share", option.type
             elif "Int" in kind or "Float" in kind:
                 yield words, flag, "int" if "Int" in kind else "float", option.type
 
@@ -64,7 +66,8 @@ def test_every_number_has_a_range() -> None:
     open_options = {
         f"{' '.join(words)} {flag}"
         for words, flag, kind, type_ in _OPTIONS
-        if kind != "days" and (getattr(type_, "min", None) is None or type_.max is None)
+        if kind not in ("span", "share")
+        and (getattr(type_, "min", None) is None or type_.max is None)
     }
     assert open_options == set()
 

@@ -63,7 +63,7 @@ def consumers(*options: str) -> Called:
         ID,
         "--registry",
         "published",
-        "--on",
+        "--today",
         "2026-01-05",
         *options,
     )

@@ -50,7 +50,7 @@ def test_unsent_events_stay_in_the_spool(root: Path) -> None:
     spool = spools.beside(str(root))
     with endpoint(hangs_on_accept) as port:
         configure(f"http://127.0.0.1:{port}")
-        done = flush("--results-root", f"file://{root}", "--timeout", "0.3", "--format", "json")
+        done = flush("--results-root", f"file://{root}", "--timeout", "0.3s", "--format", "json")
     assert done.returncode == 4
     assert json.loads(done.stdout) == {"spool": str(spool), "sent": 0, "left": 2}
     del os.environ["OPENLINEAGE__TRANSPORT"]

@@ -388,9 +388,9 @@ def test_upkeep_reports_its_changes_to_each_table(root: str) -> None:
     ("arguments", "message"),
     [
         (("prune",), "--older-than"),
-        (("prune", "--older-than", "soon"), "write it like 400d"),
-        (("prune", "--older-than", "0d"), "write it like 400d"),
-        (("vacuum", "--keep", "-1d"), "write it like 400d"),
+        (("prune", "--older-than", "soon"), "such as 2h, 7d or 1w"),
+        (("prune", "--older-than", "0d"), "such as 2h, 7d or 1w"),
+        (("vacuum", "--keep", "-1d"), "such as 2h, 7d or 1w"),
     ],
 )
 def test_upkeep_refuses_an_invalid_age(root: str, arguments: tuple[str, ...], message: str) -> None:

@@ -67,7 +67,7 @@ def numbers_in(found: Any) -> list[tuple[Any, Any]]:
 @pytest.mark.parametrize(
     "command",
     [
-        ("tune", "alerts", "suite.dql", "--until", str(day(0)), "--format", "json"),
+        ("tune", "alerts", "suite.dql", "--to", str(day(0)), "--format", "json"),
         ("tune", "backtest", "suite.dql", *PERIOD, "--format", "json"),
         ("results", "show", "latest", "--format", "json"),
     ],
@@ -81,7 +81,7 @@ def test_commands_print_both_numbers_as_json(report: GateReport, command: tuple[
 
 
 def test_alerts_have_both_numbers_as_csv_and_the_factor_as_a_table(report: GateReport) -> None:
-    period = ("--until", str(day(0)))
+    period = ("--to", str(day(0)))
     (row,) = csv.DictReader(
         dql("tune", "alerts", "suite.dql", *period, "--format", "csv").splitlines()
     )
@@ -109,7 +109,7 @@ HEAD = ["run_id", "gate", "date", "map_index", "scheduler_run"]
         ("results", "list"),
         ("results", "show", "latest"),
         ("incidents", "list"),
-        ("tune", "alerts", "suite.dql", "--until", str(day(0))),
+        ("tune", "alerts", "suite.dql", "--to", str(day(0))),
     ],
     ids=lambda command: " ".join(command[:2]),
 )

@@ -84,5 +84,5 @@ def test_what_cannot_be_waived_is_refused(
 def test_limits_have_units_and_longer_waivers_are_asked_for(root: str) -> None:
     assert "above 7200" in waive(root, "late", "--above", "2 hours").stdout
     assert "is not a limit" in waive(root, "late", "--below", "ten").output
-    assert waive(root, "a::twice", "--longest", "60", until=day(50)).exit_code == 0
+    assert waive(root, "a::twice", "--longest", "60d", until=day(50)).exit_code == 0
     assert "--reason is empty" in waive(root, "late", "--reason", " ").output

@@ -42,7 +42,7 @@ def root(days: str, here: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def alerts(*more: str) -> list[dict[str, Any]]:
-    until = ("--until", day(6).isoformat(), "--gate", "orders_gate")
+    until = ("--to", day(6).isoformat(), "--gate", "orders_gate")
     listed = dql("tune", "alerts", "suite.dql", "--format", "json", *until, *more)
     found: list[dict[str, Any]] = json.loads(listed)
     return found
@@ -64,7 +64,7 @@ def test_alerts_are_the_failures_of_the_last_days(root: Path) -> None:
         ("2024-12-07", "orders.volume.stable"),
     ]
     assert [one["date"] for one in alerts("--days", "1")] == ["2024-12-07"]
-    table = dql("tune", "alerts", "suite.dql", "--days", "7", "--until", "2024-12-07").splitlines()
+    table = dql("tune", "alerts", "suite.dql", "--days", "7", "--to", "2024-12-07").splitlines()
     assert table[0].split() == ["date", "gate", "assertion", "value", "expected", "status", "label"]
     assert "10%" in table[1]
     assert "< MAX_NULLS (5%)" in table[1]
@@ -192,7 +192,7 @@ def test_a_gate_is_named_where_several_ran_the_suite(root: Path) -> None:
 
 
 def test_many_alerts_are_labelled_from_a_file(root: Path) -> None:
-    until = ("--until", "2024-12-07", "--gate", "orders_gate")
+    until = ("--to", "2024-12-07", "--gate", "orders_gate")
     Path("alerts.csv").write_text(dql("tune", "alerts", "suite.dql", "--format", "csv", *until))
     rows = [*csv.DictReader(Path("alerts.csv").read_text().splitlines())]
     for row in rows[:5]:
@@ -224,7 +224,7 @@ def test_labels_survive_prune_and_optimize(root: Path) -> None:
 
 
 def test_no_results_are_not_reported_as_no_alerts(root: Path) -> None:
-    output = dql("tune", "alerts", "suite.dql", "--until", "2025-03-01", "--days", "3")
+    output = dql("tune", "alerts", "suite.dql", "--to", "2025-03-01", "--days", "3")
     assert output == "no results in the 3 days up to 2025-03-01: the newest are of 2024-12-07\n"
     elsewhere = ("--results-root", "elsewhere")
     assert "error: no results under elsewhere" in dql(
@@ -290,7 +290,7 @@ def test_sixteen_killed_writers_neither_lose_nor_duplicate_labels(tmp_path: Path
     "command",
     [
         ("alerts", "--days", "9" * 30),
-        ("alerts", "--until", "0001-01-02"),
+        ("alerts", "--to", "0001-01-02"),
         ("backtest", "--to", "0001-01-02"),
         ("propose", "--to", "0001-01-02"),
     ],

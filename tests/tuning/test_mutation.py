@@ -158,8 +158,10 @@ def test_what_cannot_be_judged_is_said_and_notices_nothing(
 def test_a_score_below_the_least_one_ends_with_1(lake: Path) -> None:
     text = suite("num_rows() between 28 and 32")
     score = 100 * json.loads(mutate(text, "--format", "json"))["score"]
-    mutate(text, "--min", f"{score - 1}")
-    assert "faults block (" in mutate(text, "--min", f"{score + 1}", "--format", "summary", code=1)
+    mutate(text, "--min", f"{score - 1:.2f}%")
+    assert "faults block (" in mutate(
+        text, "--min", f"{score + 1:.2f}%", "--format", "summary", code=1
+    )
 
 
 def test_junit_has_a_failure_for_each_missed_fault(lake: Path) -> None:

@@ -11,9 +11,10 @@ from typing import Annotated, Literal, TypeAlias
 import typer
 from rich.text import Text
 
-from dqx_airflow.cli.arguments import GateOption, SinceOption, UntilOption
+from dqx_airflow.cli.arguments import GateOption
 from dqx_airflow.cli.command import FORMAT
 from dqx_airflow.cli.contract.versions import ContractPair, contract_pairs, read_versions
+from dqx_airflow.cli.days import DaysOption, FromOption, ToOption
 from dqx_airflow.cli.diff import DiffFormat, PastWanted, suite_diff, written
 from dqx_airflow.cli.exit_codes import EXIT_FAILED
 from dqx_airflow.cli.json_objects import contract_diff_object, release_remark_object
@@ -42,8 +43,9 @@ def diff(
     format: Annotated[DiffFormat, FORMAT] = "text",
     semantic: Weight = "major",
     backtest: bool = False,
-    since: SinceOption = None,
-    until: UntilOption = None,
+    since: FromOption = None,
+    until: ToOption = None,
+    last_days: DaysOption = None,
     gate: GateOption = None,
     results_root: ResultsRootOption = None,
     registry: Annotated[str | None, typer.Option(metavar="LOCATION")] = None,
@@ -82,7 +84,9 @@ def diff(
     if not backtest or format not in ("json", "sarif"):
         _print_release(release, format, is_alone=not git)
     if backtest:
-        _print_past(pairs, PastWanted(results_root, since, until, gate), registry, format)
+        _print_past(
+            pairs, PastWanted(results_root, since, until, gate, last_days), registry, format
+        )
     if release.falls_short:
         raise typer.Exit(EXIT_FAILED)
 

@@ -11,6 +11,7 @@ import typer
 
 from dqx_airflow.cli import command, documented, exit_codes
 from dqx_airflow.cli.contract.versions import PLACE_VARIABLE, contract_files, read_versions
+from dqx_airflow.cli.days import TodayOption
 from dqx_airflow.cli.json_objects import consumer_object, published_version_object
 from dqx_airflow.cli.stores import ResultsRootOption, optional_results
 from dqx_airflow.contracts.model import Contract, end_of_period
@@ -57,10 +58,6 @@ PLACE_HELP = "A folder, or a Delta table: its path, a URL, or delta:PATH for a n
 
 _PLACE = typer.Option("--registry", metavar="LOCATION", envvar=PLACE_VARIABLE, help=PLACE_HELP)
 PlaceOption = Annotated[str, _PLACE]
-DayOption = Annotated[
-    datetime | None,
-    typer.Option("--on", formats=["%Y-%m-%d"], help="The current day; default: today."),
-]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The id of a contract.")]
 
 
@@ -89,8 +86,8 @@ def versions_of(registry: Registry, contract_id: str) -> tuple[PublishedVersion,
     return versions
 
 
-def day_of(on: datetime | None) -> date:
-    return (on or datetime.now(timezone.utc)).date()
+def day_of(today: date | None) -> date:
+    return today or datetime.now(timezone.utc).date()
 
 
 _PASSED_BY = frozenset({"__pycache__", "node_modules", "site-packages"})
@@ -105,7 +102,7 @@ def consumers(
     results_root: ResultsRootOption = None,
     days: Annotated[int, typer.Option(min=1, max=3650)] = 7,
     datalex: Annotated[Path | None, typer.Option(metavar="MANIFEST")] = None,
-    on: DayOption = None,
+    today: TodayOption = None,
     format: command.TextFormatOption = "text",
 ) -> None:
     """List who relies on a contract, and on which version.
@@ -126,7 +123,7 @@ def consumers(
     """
     from dqx_airflow.contracts.datalex_binding import parsed_reference
 
-    day = day_of(on)
+    day = day_of(today)
     uses = [*_in_code(code or (), contract_id)]
     stored = optional_results(results_root)
     if stored is not None:
@@ -234,7 +231,7 @@ def publish(
     paths: Annotated[list[Path], typer.Argument(metavar="PATH...")],
     *,
     place: PlaceOption,
-    on: DayOption = None,
+    today: TodayOption = None,
     dry_run: bool = False,
 ) -> None:
     """Publish versions of contracts; a published version never changes.
@@ -248,7 +245,7 @@ def publish(
     :param dry_run: Show what prevents the publication, and publish nothing.
     """
     registry = registry_at(place)
-    day = day_of(on)
+    day = day_of(today)
     files, missing = contract_files(paths)
     if missing:
         hint = command.what_to_give(missing[0], command.CONTRACT_ENDINGS)
@@ -271,11 +268,11 @@ def publish(
 
 @app.command("list")
 def list_(
-    *, place: PlaceOption, on: DayOption = None, format: command.TextFormatOption = "text"
+    *, place: PlaceOption, today: TodayOption = None, format: command.TextFormatOption = "text"
 ) -> None:
     """List the contracts, each with its newest version and state."""
     registry = registry_at(place)
-    day = day_of(on)
+    day = day_of(today)
     facts = [
         _facts(max(versions, key=lambda published: published.version), day)
         | {"versions": len(versions)}
@@ -291,7 +288,7 @@ def show(
     *,
     place: PlaceOption,
     version: str | None = None,
-    on: DayOption = None,
+    today: TodayOption = None,
     format: command.TextFormatOption = "text",
 ) -> None:
     """Show the versions of a contract, or the source of one of them.
@@ -299,7 +296,7 @@ def show(
     :param version: Print the source of this version: 2, 2.3 or 2.3.0.
     """
     registry = registry_at(place)
-    day = day_of(on)
+    day = day_of(today)
     versions = versions_of(registry, contract_id)
     if version is None:
         facts = [_facts(published, day) for published in versions]

@@ -13,6 +13,7 @@ import typer
 
 from dqx_airflow.cli import command, exit_codes
 from dqx_airflow.cli.arguments import ConfigOption, DatasetOption, Options
+from dqx_airflow.cli.days import MinShareOption
 from dqx_airflow.cli.reports import print_table
 from dqx_airflow.cli.stores import ResultsRootOption, optional_results
 from dqx_airflow.diagnostics.machine_formats import json_text
@@ -37,9 +38,7 @@ def coverage(
     results_root: ResultsRootOption = None,
     dataset: DatasetOption = None,
     config: ConfigOption = None,
-    least: Annotated[
-        float, typer.Option("--min", min=0, max=100, metavar="PERCENT", callback=command.finite)
-    ] = 0,
+    least: MinShareOption = 0.0,
     format: command.TextFormatOption = "text",
 ) -> None:
     """List the tables and columns of a data flow that nothing checks.
@@ -61,7 +60,7 @@ def coverage(
         Repeatable.
     :param results_root: The root of the results store, whose gates count, with their last runs;
         default: results_root in dqx.toml, then Airflow's setting.
-    :param least: The share of the tables that must be checked, in percent.
+    :param least: The share of the tables that must be checked, such as 80%.
     """
     from dqx_airflow.cli.calls import read_call
 
@@ -86,7 +85,7 @@ def coverage(
     else:
         print_table(_HEAD, map(_row, tables))
         typer.echo(f"\n{checked} of {len(tables)} tables checked, {seen} of {columns} columns seen")
-    if 100 * checked < least * max(len(tables), 1):
+    if checked < least * max(len(tables), 1):
         raise typer.Exit(exit_codes.EXIT_FAILED)
 
 

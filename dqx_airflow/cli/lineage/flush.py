@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import logging
 import sys
+from datetime import timedelta
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from dqx_airflow.cli import command, exit_codes
+from dqx_airflow.cli.days import span
 from dqx_airflow.cli.stores import HOW_TO_GIVE, ResultsRootOption, known_root, results_of
 from dqx_airflow.errors import RequestError, StoreError
-from dqx_airflow.limits import LONGEST_TIME_S
 
 _EACH_S = 5.0
+_LONGEST = timedelta(seconds=60)
 
 
 def flush(
@@ -23,8 +25,8 @@ def flush(
     spool: Annotated[Path | None, typer.Option(envvar="DQX_LINEAGE_SPOOL")] = None,
     results_root: ResultsRootOption = None,
     timeout: Annotated[
-        float, typer.Option(min=0.1, max=LONGEST_TIME_S, callback=command.finite)
-    ] = 60.0,
+        timedelta, typer.Option(parser=span, metavar="SPAN", show_default="60s")
+    ] = _LONGEST,
     format: command.TextFormatOption = "text",
 ) -> None:
     """Send the lineage events that gates could not send.
@@ -35,7 +37,7 @@ def flush(
     :param spool: The spool folder.
     :param results_root: The root of the results store that contains the spool, if --spool is not
         given; default: results_root in dqx.toml, then Airflow's setting.
-    :param timeout: The maximum duration, in seconds.
+    :param timeout: The maximum duration.
     """
     from dqx_airflow.lineage import spool as spools
 
@@ -55,7 +57,9 @@ def flush(
         from dqx_airflow.lineage.emitter import LineageEmitter
         from dqx_airflow.lineage.transport import TimeBudget
 
-        with LineageEmitter(folder, time_budget=TimeBudget(timeout, _EACH_S)) as emitter:
+        with LineageEmitter(
+            folder, time_budget=TimeBudget(timeout.total_seconds(), _EACH_S)
+        ) as emitter:
             sent, left = emitter.resend()
     if format == "json":
         typer.echo(json.dumps({"spool": str(folder), "sent": sent, "left": left}))

@@ -24,6 +24,7 @@ from dqx_airflow.cli.command import (
     print_or_write,
     writable,
 )
+from dqx_airflow.cli.days import DaysOption, FromOption, ToOption, first_and_last
 from dqx_airflow.cli.json_objects import compared_assertion_object
 from dqx_airflow.cli.reports import console_for, printable, table_of
 from dqx_airflow.cli.stores import ResultsRootOption, results_of
@@ -59,8 +60,9 @@ BacktestFormat: TypeAlias = Literal["text", "json", "svg", "html"]
 def backtest(
     suite: arguments.SuiteArgument,
     *,
-    since: arguments.SinceOption = None,
-    until: arguments.UntilOption = None,
+    since: FromOption = None,
+    until: ToOption = None,
+    last_days: DaysOption = None,
     values: Annotated[list[str] | None, typer.Option("--set", metavar="NAME=VALUE")] = None,
     proposal: Path | None = None,
     fill: bool = False,
@@ -87,7 +89,7 @@ def backtest(
     """
     checked = arguments.suite_file(suite).read()
     name = checked.valid_suite.name.value
-    first, last = arguments.first_and_last(since, until, default=90)
+    first, last = first_and_last(since, until, last_days, default=90)
     file = writable(output, force=force)
     stored = results_of(results_root, suite.parent)
     days = past_days(stored, name, first, last, gate=gate, map_index=map_index)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import csv
 import getpass
 from collections.abc import Mapping, Sequence
-from datetime import date, datetime
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,12 +15,12 @@ import typer
 
 from dqx_airflow.cli import arguments
 from dqx_airflow.cli.command import FORMAT, SheetFormat, print_list
+from dqx_airflow.cli.days import DayOption, DaysOption, FromOption, ToOption, first_and_last
 from dqx_airflow.cli.json_objects import alert_object
 from dqx_airflow.cli.stores import ResultsRootOption, results_of
 from dqx_airflow.diagnostics import diagnostic
 from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import RequestError
-from dqx_airflow.limits import MOST_DAYS
 from dqx_airflow.values import day_of_instance
 from dqx_airflow.values.request import days_before
 
@@ -35,8 +35,9 @@ def alerts(
     suite: arguments.SuiteArgument,
     *,
     unlabeled: bool = False,
-    days: Annotated[int, typer.Option(min=1, max=MOST_DAYS)] = 7,
-    until: Annotated[datetime | None, typer.Option(formats=["%Y-%m-%d"])] = None,
+    since: FromOption = None,
+    until: ToOption = None,
+    last_days: DaysOption = None,
     gate: arguments.GateOption = None,
     map_index: arguments.MapIndexOption = None,
     results_root: ResultsRootOption = None,
@@ -44,9 +45,9 @@ def alerts(
 ) -> None:
     """List the failures of the last days and their labels, oldest first.
 
+    By default, those of the last 7 days.
+
     :param unlabeled: Only failures without a label.
-    :param days: The number of days, up to the last one.
-    :param until: The last day; default: today.
     :param format: Output format: text, json, or csv to fill in for `dql tune label`.
     """
     from dqx_airflow.results.alerts import alerts as find_alerts
@@ -54,8 +55,8 @@ def alerts(
 
     stored = results_of(results_root, suite.parent)
     name = arguments.suite_name(suite)
-    last = until.date() if until else date.today()
-    first = days_before(last, days - 1)
+    first, last = first_and_last(since, until, last_days, default=7)
+    days = (last - first).days + 1
     listed = find_alerts(
         stored, name, first, last, unlabelled=unlabeled, gate=gate, map_index=map_index
     )
@@ -218,7 +219,7 @@ def _new_label(row: Mapping[str, str | None]) -> NewLabel | None:
 def label(
     suite: arguments.SuiteArgument,
     *,
-    on: Annotated[datetime | None, typer.Option("--date", formats=["%Y-%m-%d"])] = None,
+    on: DayOption = None,
     assertion: str | None = None,
     false_positive: bool = False,
     true_positive: bool = False,
@@ -274,7 +275,7 @@ def label(
             "--missed and --true-negative; or --from-csv FILE",
         )
     else:
-        new_labels = [NewLabel(on.date(), assertion, kinds[0], reason, check, map_index)]
+        new_labels = [NewLabel(on, assertion, kinds[0], reason, check, map_index)]
     _write_labels(stored, arguments.suite_name(suite), new_labels, author, gate)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from dqx_airflow.cli import arguments, command
+from dqx_airflow.cli.days import DaysOption, FromOption, ToOption, first_and_last, share
 from dqx_airflow.cli.json_objects import tuned_object
 from dqx_airflow.cli.stores import ResultsRootOption, results_of
 from dqx_airflow.cli.suites import count_text
@@ -35,10 +36,13 @@ _MOST_NAMED = 5
 def propose(
     suite: arguments.SuiteArgument,
     *,
-    since: arguments.SinceOption = None,
-    until: arguments.UntilOption = None,
+    since: FromOption = None,
+    until: ToOption = None,
+    last_days: DaysOption = None,
     profile_days: Literal["exclude", "include"] = "exclude",
-    max_move: Annotated[float, typer.Option(min=0.01, max=1, callback=command.finite)] = 0.25,
+    max_move: Annotated[
+        float, typer.Option(parser=share, metavar="SHARE", show_default="25%")
+    ] = 0.25,
     min_labels: Annotated[int, typer.Option(min=4, max=MOST_LISTED)] = 4,
     holidays: Annotated[str | None, typer.Option(metavar="COUNTRY")] = None,
     queue: bool = False,
@@ -63,7 +67,7 @@ def propose(
     """
     from dqx_airflow.tuning.tuner import ProfileDays, Rules
 
-    first, last = arguments.first_and_last(since, until, default=180)
+    first, last = first_and_last(since, until, last_days, default=180)
     stored = results_of(results_root, suite.parent)
     file = arguments.suite_file(suite)
     rules = Rules(max_move, min_labels, ProfileDays(profile_days))

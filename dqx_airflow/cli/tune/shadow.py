@@ -12,6 +12,7 @@ import typer
 
 from dqx_airflow.cli import arguments
 from dqx_airflow.cli.command import TextFormatOption
+from dqx_airflow.cli.days import DaysOption, FromOption, ToOption, first_and_last
 from dqx_airflow.cli.reports import print_table, printable
 from dqx_airflow.cli.stores import ResultsRootOption, existing_results
 from dqx_airflow.diagnostics import machine_formats
@@ -30,8 +31,9 @@ _MOST_NAMED = 5
 def shadow(
     suite: arguments.SuiteArgument,
     *,
-    since: arguments.SinceOption = None,
-    until: arguments.UntilOption = None,
+    since: FromOption = None,
+    until: ToOption = None,
+    last_days: DaysOption = None,
     name: str | None = None,
     gate: arguments.GateOption = None,
     results_root: ResultsRootOption = None,
@@ -43,7 +45,7 @@ def shadow(
 
     :param name: The shadow, if there were several; default: the last one.
     """
-    first, last = arguments.first_and_last(since, until, default=30)
+    first, last = first_and_last(since, until, last_days, default=30)
     wanted = runs_of_suite(arguments.suite_name(suite), first, last, gate)
     observed = shadow_days(existing_results(results_root, suite.parent), wanted)
     names = list(dict.fromkeys(day.shadow for day in observed))
