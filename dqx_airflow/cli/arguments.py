@@ -178,7 +178,6 @@ CheckOption: TypeAlias = Annotated[
     str | None,
     typer.Option("--check", help="The check, if several have an assertion of this name."),
 ]
-ReasonOption: TypeAlias = Annotated[str | None, typer.Option("--reason", help="Why.")]
 
 
 def require_days(days: Sequence[PastDay], results: StoredResults, wanted: RunsWanted) -> None:

@@ -4,7 +4,6 @@ and accepts their data, once.
 
 from __future__ import annotations
 
-import getpass
 import re
 from datetime import date
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -13,6 +12,7 @@ import typer
 
 from dqx_airflow.cli.command import TextFormatOption, json_if, print_list
 from dqx_airflow.cli.days import day
+from dqx_airflow.cli.decisions import AuthorOption, author_of
 from dqx_airflow.cli.documented import Commands
 from dqx_airflow.cli.json_objects import incident_object
 from dqx_airflow.cli.stores import ResultsRootOption, existing_results
@@ -36,9 +36,6 @@ _Gate: TypeAlias = Annotated[
 _Id: TypeAlias = Annotated[
     str,
     typer.Argument(metavar="ID", help="The first characters of its id, as `dql incidents` has it."),
-]
-_Author: TypeAlias = Annotated[
-    str | None, typer.Option("--author", help="Who decides; default: the current user.")
 ]
 
 
@@ -143,7 +140,7 @@ def close(
     *,
     reason: Annotated[str, typer.Option()],
     gate: _Gate = None,
-    author: _Author = None,
+    author: AuthorOption = None,
     results_root: ResultsRootOption = None,
 ) -> None:
     """Close an open incident whose data will not be repaired.
@@ -157,7 +154,7 @@ def close(
     key = one.last.run_key
     if not one.is_open:
         raise RequestError(f"incident {one.id[:8]} of {key.date} has ended: {one.status}")
-    who = author or getpass.getuser()
+    who = author_of(author)
     note = IncidentNote(
         key.gate, key.date, CLOSED, who, reason.strip(), one.map_index, one.last.slice
     )
@@ -213,7 +210,7 @@ def accept(
     *,
     reason: Annotated[str, typer.Option()],
     incident: Annotated[str | None, typer.Option(metavar="ID")] = None,
-    author: _Author = None,
+    author: AuthorOption = None,
     results_root: ResultsRootOption = None,
 ) -> None:
     """Accept the data of a date that a gate has blocked.
@@ -242,7 +239,7 @@ def accept(
             + (f": {listed}" if about else ""),
             "add --incident ID" if about else "`dql incidents` lists what is open",
         )
-    write_notes(results, acceptances(results, about[0], author or getpass.getuser(), reason))
+    write_notes(results, acceptances(results, about[0], author_of(author), reason))
     typer.echo(
         f"accepted: gate {about[0].last.run_key.gate_instance}, data of {on}\n"
         "Clear the task of the gate, or run it again: it promotes exactly these rows."

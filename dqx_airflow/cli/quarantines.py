@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import json
 from collections.abc import Mapping
 from contextlib import closing
@@ -17,6 +16,14 @@ from dqx_airflow.cli import command
 from dqx_airflow.cli.arguments import Options, with_shared_options
 from dqx_airflow.cli.command import TextFormatOption
 from dqx_airflow.cli.days import DayOption, span
+from dqx_airflow.cli.decisions import (
+    AuthorOption,
+    DryRunOption,
+    RequiredReasonOption,
+    YesOption,
+    author_of,
+    may_go_on,
+)
 from dqx_airflow.cli.documented import Commands
 from dqx_airflow.cli.exit_codes import EXIT_FAILED, EXIT_WRONG
 from dqx_airflow.cli.stores import HOW_TO_GIVE, ResultsRootOption, existing_results, storage_options
@@ -113,7 +120,7 @@ def release(
     reason: str,
     of: Annotated[str | None, typer.Option("--name", metavar="DATASET")] = None,
     promote_slice: Annotated[list[str] | None, typer.Option(metavar="COLUMN=VALUE")] = None,
-    author: str | None = None,
+    author: AuthorOption = None,
     shared: Options,
 ) -> None:
     """Promote the rows of a date that now satisfy all rules.
@@ -129,7 +136,6 @@ def release(
     :param reason: Why they return.
     :param of: The dataset, if the gate has several.
     :param promote_slice: As for the gate, repeatable.
-    :param author: Who decides; default: the current user.
     """
     from dqx_airflow.cli.calls import read_call
     from dqx_airflow.cli.run import print_diagnostics
@@ -147,7 +153,7 @@ def release(
     first = call.requests[0]
     dataset = _released_dataset(call, of)
     results = existing_results(first.results_root)
-    by = author or getpass.getuser()
+    by = author_of(author)
     rows = 0
     pairs = tuple((text.partition("=")[0], text.partition("=")[2]) for text in promote_slice or ())
     of_day = first.run_key.date
@@ -209,11 +215,13 @@ app.command("release")(with_shared_options(release, without=(*_OF_A_SELECTION, *
 def discard(
     place: _Place,
     *,
-    reason: str,
+    reason: RequiredReasonOption,
     gate: str | None = None,
     on: DayOption = None,
     older_than: Annotated[timedelta | None, typer.Option(parser=span, metavar="SPAN")] = None,
-    author: str | None = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    author: AuthorOption = None,
     results_root: ResultsRootOption = None,
     format: TextFormatOption = "text",
 ) -> None:
@@ -222,11 +230,9 @@ def discard(
     The results store keeps who did it, and why.
 
     :param place: The path of the table.
-    :param reason: Why they are not needed.
     :param gate: Only rows of this gate, or of an instance of it: GATE[3].
     :param on: Only rows of this date.
     :param older_than: Only rows of dates longer ago, such as 30d.
-    :param author: Who decides; default: the current user.
     """
     from deltalake.exceptions import DeltaError
 
@@ -237,9 +243,16 @@ def discard(
             "which rows to discard is not said", "add --gate, --date or --older-than 30d"
         )
     results = existing_results(results_root)
-    by = author or getpass.getuser()
+    by = author_of(author)
     before = date.today() - older_than if older_than else None
     table, found = _quarantined(place, gate, on, before)
+    rows = sum(group.rows for group in found)
+    groups = ", ".join(f"{group.rows} of {group.gate} on {group.date}" for group in found)
+    effect = f"delete {rows} rows from {place} for good: {groups or 'there are none'}"
+    if (found or dry_run) and not may_go_on(effect, dry_run=dry_run, yes=yes):
+        if format == "json":
+            typer.echo(_json([group.facts for group in found]))
+        return
     if found:
         try:
             quarantines.discard(table, found, by, reason)
@@ -254,7 +267,7 @@ def discard(
     if format == "json":
         typer.echo(_json([group.facts for group in found]))
     else:
-        typer.echo(f"{sum(group.rows for group in found)} rows discarded from {place}")
+        typer.echo(f"{rows} rows discarded from {place}")
 
 
 def _quarantined(

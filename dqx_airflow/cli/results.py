@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import astuple
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -14,7 +14,8 @@ import typer
 
 from dqx_airflow.cli import command, documented
 from dqx_airflow.cli.days import DayOption, span
-from dqx_airflow.cli.stores import ResultsRootOption, results_of, storage_options
+from dqx_airflow.cli.decisions import DryRunOption, YesOption, may_go_on
+from dqx_airflow.cli.stores import ResultsRootOption, existing_results, results_of, storage_options
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import MOST_LISTED
 
@@ -128,18 +129,25 @@ def optimize(
 def prune(
     *,
     older_than: Annotated[timedelta, typer.Option(parser=span, metavar="SPAN")],
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
     results_root: ResultsRootOption = None,
     format: command.TextFormatOption = "text",
 ) -> None:
     """Delete old runs, with their results, failing rows and states.
 
-    `dql results vacuum` frees the space seven days later. Gates may run at the same time.
+    `dql results vacuum` frees the space seven days later. Gates may run at the same time. A
+    rehearsal counts the rows in each table.
 
     :param older_than: Delete runs older than this, such as 400d or 8w.
     """
     from dqx_airflow.results import upkeep
 
-    _tend(results_root, partial(upkeep.prune, older_than=older_than), format)
+    root = existing_results(results_root).root
+    oldest = date.today() - older_than
+    effect = f"delete the runs under {root} that finished before {oldest}, with all their rows"
+    if may_go_on(effect, dry_run=dry_run, yes=yes) or dry_run:
+        _tend(root, partial(upkeep.prune, older_than=older_than, dry_run=dry_run), format)
 
 
 @app.command("vacuum")
@@ -148,20 +156,23 @@ def vacuum(
     keep: Annotated[
         timedelta, typer.Option(parser=span, metavar="SPAN", show_default="7d")
     ] = _KEPT,
-    dry_run: bool = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
     results_root: ResultsRootOption = None,
     format: command.TextFormatOption = "text",
 ) -> None:
     """Delete the files that `optimize`, `prune` and the gates have replaced.
 
-    Gates may run at the same time.
+    Gates may run at the same time. A rehearsal counts the files of each table.
 
     :param keep: Keep files that were in use within this time.
-    :param dry_run: Only count the files that would be deleted.
     """
     from dqx_airflow.results import upkeep
 
-    _tend(results_root, partial(upkeep.vacuum, keep=keep, dry_run=dry_run), format)
+    root = existing_results(results_root).root
+    effect = f"delete the files under {root} that no version has used for {keep}"
+    if may_go_on(effect, dry_run=dry_run, yes=yes) or dry_run:
+        _tend(root, partial(upkeep.vacuum, keep=keep, dry_run=dry_run), format)
 
 
 def _tend(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
 import re
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
@@ -12,6 +11,7 @@ import typer
 
 from dqx_airflow.cli.command import TextFormatOption, json_if, print_list
 from dqx_airflow.cli.days import day, span
+from dqx_airflow.cli.decisions import AuthorOption, DryRunOption, YesOption, author_of, may_go_on
 from dqx_airflow.cli.documented import Commands
 from dqx_airflow.cli.stores import ResultsRootOption, existing_results
 from dqx_airflow.errors import RequestError
@@ -69,7 +69,7 @@ def add(
     longest: Annotated[
         timedelta, typer.Option(parser=span, metavar="SPAN", show_default="30d")
     ] = _LONGEST,
-    author: str | None = None,
+    author: AuthorOption = None,
     results_root: ResultsRootOption = None,
 ) -> None:
     """Let an assertion of a gate fail until a day, for a reason.
@@ -85,7 +85,6 @@ def add(
     :param below: Only while the value is below it, such as 10%.
     :param above: Only while the value is above it.
     :param longest: The longest time.
-    :param author: Who decides; default: the current user.
     """
     from dqx_airflow.results.decisions import new_waiver, write_waivers
 
@@ -97,7 +96,7 @@ def add(
         until=until,
         reason=reason,
         owner=owner,
-        author=author or getpass.getuser(),
+        author=author_of(author),
         below=below,
         above=above,
         longest=longest,
@@ -110,13 +109,14 @@ def add(
 def end(
     waiver: Annotated[str, typer.Argument(metavar="ID")],
     *,
-    author: str | None = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    author: AuthorOption = None,
     results_root: ResultsRootOption = None,
 ) -> None:
     """End a waiver now, before its last day.
 
     :param waiver: The first characters of its id, as `dql waivers` has it.
-    :param author: Who decides; default: the current user.
     """
     from dqx_airflow.results.decisions import waivers_of, write_waivers
 
@@ -127,5 +127,8 @@ def end(
     if len(own) != 1:
         many = "several active waivers have" if own else "no active waiver has"
         raise RequestError(f"{many} an id that starts with '{waiver}'", "`dql waivers` lists them")
-    write_waivers(results, [replace(own[0], ended_by=author or getpass.getuser(), at=now)])
+    effect = f"end the waiver {own[0].id[:8]} of {own[0].name} of {own[0].gate}: {own[0]}"
+    if not may_go_on(effect, dry_run=dry_run, yes=yes):
+        return
+    write_waivers(results, [replace(own[0], ended_by=author_of(author), at=now)])
     typer.echo(f"ended: {own[0].name} of {own[0].gate}")

@@ -66,6 +66,7 @@ def prune(
     *,
     storage_options: Mapping[str, str] | None = None,
     now: datetime | None = None,
+    dry_run: bool = False,
 ) -> tuple[Upkeep, ...]:
     """Deletes the runs that finished longer ago than the given age, with all their rows.
 
@@ -75,6 +76,7 @@ def prune(
 
     :param older_than: the age, a positive duration.
     :param now: the time from which the age is measured; by default the current time.
+    :param dry_run: only counts the rows.
     :raises RequestError: the age is not positive.
     :raises StoreError: there is no store, or it cannot be read or written.
     """
@@ -85,7 +87,7 @@ def prune(
     def prune_one(files: TableFiles) -> Upkeep:
         if files.definition.is_of_people or files.definition.is_kept:
             return Upkeep(files.definition.name, files.count, files.count)
-        return _prune(files, now, older_than)
+        return (_old_rows if dry_run else _prune)(files, now, older_than)
 
     return tuple(_of_all(root, storage_options, prune_one))
 
@@ -284,6 +286,21 @@ def _prune(files: TableFiles, now: datetime, older_than: timedelta) -> Upkeep:
     return Upkeep(name, before, files.count, deleted_rows=deleted)
 
 
+def _old_rows(files: TableFiles, now: datetime, older_than: timedelta) -> Upkeep:
+    """Counts the rows that `_prune` would delete."""
+    cutoff = now - older_than
+    used: list[str] | None = None
+    if files.definition.name == SOURCES:
+        used = _used_digests(files.location, since=cutoff)
+        cutoff = min(cutoff, now - _SOURCES_REST)
+    count = 0
+    for file in files.live():
+        if file.oldest is None or file.oldest < cutoff:
+            is_old = _is_old(files.read([file]), files.definition, cutoff, used)
+            count += pc.sum(is_old).as_py() or 0
+    return Upkeep(files.definition.name, files.count, files.count, deleted_rows=count)
+
+
 def _is_old(
     rows: pa.Table, definition: TableDefinition, cutoff: datetime, used: list[str] | None
 ) -> pa.ChunkedArray:
@@ -294,13 +311,15 @@ def _is_old(
     return is_old
 
 
-def _used_digests(location: tables.ResultsRoot) -> list[str]:
-    """The digests of the texts that some run in the store used."""
+def _used_digests(location: tables.ResultsRoot, since: datetime | None = None) -> list[str]:
+    """The digests of the texts that some run in the store used, or that one since a time used."""
     results = StoredResults(location.root, location.storage_options)
     runs = results.table(RUNS)
     if runs is None or "sources" not in results.columns(RUNS):
         return []
     texts = 'SELECT DISTINCT "sources" FROM runs WHERE "sources" IS NOT NULL'
+    if since is not None:
+        texts += f" AND \"finished_at\" >= '{since.isoformat()}'"
     rows = results.rows(texts, runs=runs)
     return sorted(
         {

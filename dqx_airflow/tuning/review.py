@@ -130,7 +130,12 @@ def apply_unless_reviewed(file: SuiteFile, proposal: Proposal) -> bool:
 
 
 def enforce(
-    file: SuiteFile, assertion: str, author: str, *, check: str | None = None
+    file: SuiteFile,
+    assertion: str,
+    author: str,
+    *,
+    check: str | None = None,
+    reason: str | None = None,
 ) -> tuple[str, str]:
     """Drops `@experimental` from an assertion: from now on it can block. Returns its check and
     name.
@@ -152,9 +157,8 @@ def enforce(
             owner, edits = watched[0].name.value, [_stated(*watched[1:])]
         text = _without_empty_lines(file.path.read_bytes().decode("utf-8"), edits)
         file.accepted(text)
-        entry = _entry(
-            "enforce", assertion=assertion, check=owner, agent=HUMAN, author=author, id=new_id()
-        )
+        by = {"agent": HUMAN, "author": author, **_given(reason=reason), "id": new_id()}
+        entry = _entry("enforce", assertion=assertion, check=owner, **by)
         with replacing(file.path, text.encode("utf-8")):
             append([entry])
     return owner, assertion
@@ -169,7 +173,13 @@ class TakenOver:
 
 
 def enforce_values(
-    file: SuiteFile, shadow: SuiteFile, assertion: str, author: str, *, check: str | None = None
+    file: SuiteFile,
+    shadow: SuiteFile,
+    assertion: str,
+    author: str,
+    *,
+    check: str | None = None,
+    reason: str | None = None,
 ) -> TakenOver:
     """Sets the tunables of an assertion to their values in a shadow.
 
@@ -199,7 +209,13 @@ def enforce_values(
         )
     facts = (("assertion", assertion), ("author", author), ("shadow", shadow.name))
     file.save(
-        ParamChange(value.param, value.new, action="enforce", facts=(*facts, ("id", new_id())))
+        ParamChange(
+            value.param,
+            value.new,
+            reason=reason,
+            action="enforce",
+            facts=(*facts, ("id", new_id())),
+        )
         for value in taken
     )
     changed = {value.param for value in taken}

@@ -378,7 +378,7 @@ def test_a_commit_that_replaces_a_date_or_the_table_is_an_overwrite(
     assert "this gate, shop.gate: the whole table); give the same promote_slice" in refusal
     assert f"run `dql tables adopt {target} --gate shop.gate`" in refusal
     assert [row[0] for row in found(gates[0])] == [0, 1, 2]
-    assert dql("tables", "adopt", target, "--gate", "shop.gate").returncode == 0
+    assert dql("tables", "adopt", target, "--gate", "shop.gate", "--yes").returncode == 0
     assert run(undated).outcome is Outcome.PASSED
 
 
@@ -438,13 +438,19 @@ def test_an_adopted_owner_must_have_promoted(tmp_path: Path) -> None:
     of_an_earlier_version(target, "old.gate", "2024-03-02")
 
     def adopt(*arguments: str) -> tuple[int, str]:
-        result = dql("tables", "adopt", *arguments)
+        result = dql("tables", "adopt", "--yes", *arguments)
         return result.returncode, result.output
 
     code, text = adopt(target, "--gate", "new.gate", "--from-gate", "odd.gate")
     assert code == 2
     assert f"gate 'odd.gate' has promoted nothing to {target}" in text
-    assert adopt(target, "--gate", "new.gate", "--from-gate", "old.gate")[0] == 0
+    call = ("--gate", "new.gate", "--from-gate", "old.gate")
+    asked = dql("tables", "adopt", target, *call)
+    assert (asked.returncode, DeltaTable(target).metadata().configuration) == (2, {})
+    assert "let gate new.gate replace what gate old.gate has promoted" in asked.output
+    assert adopt(target, *call, "--author", "eve", "--reason", "renamed")[0] == 0
+    (commit, *_) = DeltaTable(target).history(1)
+    assert (commit["dqx_author"], commit["dqx_reason"]) == ("eve", "renamed")
     properties = DeltaTable(target).metadata().configuration
     assert adopted_by("new.gate", properties).keys() == {"old.gate"}
     assert adopted_by("old.gate", properties) == {}

@@ -110,6 +110,14 @@ def test_rows_in_quarantine_are_listed_shown_discarded_and_released_with_a_trace
     assert len(json.loads(dql("show", "--limit", "1", "--format", "json").stdout)) == 1
     # Nothing is discarded by mistake, or without a trace.
     root = ["--results-root", gate.results_root, "--reason", "ticket 7", "--author", "eve"]
+    unasked = dql("discard", "--gate", "test.gate", *root)
+    assert unasked.exit_code == 2
+    assert "this would delete 8 rows" in unasked.output
+    rehearsed = dql("discard", "--gate", "test.gate", *root, "--dry-run")
+    assert (rehearsed.exit_code, rehearsed.stdout) == (0, "")
+    assert f"4 of test.gate on {TODAY}" in rehearsed.stderr
+    assert len(ids(tmp_path / "quarantine")) == 8
+    root.append("--yes")
     everything = dql("discard", *root)
     assert everything.exit_code == 2
     assert "add --gate, --date or --older-than 30d" in everything.output

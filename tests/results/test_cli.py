@@ -372,7 +372,18 @@ def test_upkeep_reports_its_changes_to_each_table(root: str) -> None:
     assert result.exit_code == 0
     lines = [line.split() for line in result.stdout.splitlines()]
     assert ["runs", "3", "1", "0", "0"] in lines
-    pruned = dql("prune", "--older-than", "30d", "--results-root", root, "--format", "json")
+    call = ("prune", "--older-than", "30d", "--results-root", root, "--format", "json")
+    unasked = dql(*call)
+    assert unasked.exit_code == 2
+    assert "add --yes to do it, or --dry-run" in unasked.stderr
+    rehearsed = dql(*call, "--dry-run")
+    assert "would delete the runs" in rehearsed.stderr
+    pruned = dql(*call, "--yes")
+    counted, deleted = (
+        {one["table"]: one["deleted_rows"] for one in json.loads(done.stdout)}
+        for done in (rehearsed, pruned)
+    )
+    assert counted == deleted
     assert json.loads(pruned.stdout)[0] == {
         "table": "runs",
         "files_before": 1,
@@ -399,7 +410,9 @@ def test_upkeep_refuses_an_invalid_age(root: str, arguments: tuple[str, ...], me
     assert message in result.output
 
 
-@pytest.mark.parametrize("verb", [("optimize",), ("vacuum",), ("prune", "--older-than", "9d")])
+@pytest.mark.parametrize(
+    "verb", [("optimize",), ("vacuum", "--yes"), ("prune", "--older-than", "9d")]
+)
 def test_upkeep_without_a_store_is_an_error(tmp_path: Path, verb: tuple[str, ...]) -> None:
     result = dql(*verb, "--results-root", str(tmp_path / "nothing"))
     assert result.exit_code == 2

@@ -53,7 +53,10 @@ def test_a_waiver_is_stored_listed_and_ended(root: str) -> None:
     header, line = dql("waivers", "--results-root", root).stdout.splitlines()
     assert header.split()[-1] == "state"
     assert line.split()[1:6] == [GATE, "late", day(3), "below", "0.1"]
-    ended = dql("waivers", "end", one["id"][:8], "--results-root", root, "--author", "ben")
+    call = ("waivers", "end", one["id"][:8], "--results-root", root, "--author", "ben")
+    assert dql(*call).exit_code == 2
+    assert f"would end the waiver {one['id'][:8]} of late" in dql(*call, "--dry-run").output
+    ended = dql(*call, "--yes")
     assert ended.stdout == f"ended: late of {GATE}\n"
     assert dql("waivers", "--results-root", root).stdout == "no waiver\n"
     assert "ended by ben" in dql("waivers", "--results-root", root, "--all").stdout

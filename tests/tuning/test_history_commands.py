@@ -98,7 +98,7 @@ def test_rollback_restores_the_tunables(path: Path, to: str, values: dict[str, f
     output = dql("tune", "rollback", str(path), "--to-entry", to, "--dry-run")
     assert path.read_text() == SUITE
     assert "NULLS: 5% -> " in output
-    dql("tune", "rollback", str(path), "--to-entry", to, "--reason", "too many alarms")
+    dql("tune", "rollback", str(path), "--to-entry", to, "--yes", "--reason", "too many alarms")
     assert {one.name: one.value for one in Suite.load(path).get_tunable_params()} == values
     assert "]     # share" in path.read_text()
     entries = History("suite.dql.history").entries
@@ -110,7 +110,7 @@ def test_rollback_restores_the_tunables(path: Path, to: str, values: dict[str, f
     assert {(entry["action"], entry["agent"], entry["to"]) for entry in added} == {
         ("rollback", "human", to)
     }
-    assert "nothing to change" in dql("tune", "rollback", str(path), "--to-entry", to)
+    assert "nothing to change" in dql("tune", "rollback", str(path), "--to-entry", to, "--yes")
 
 
 SHARE = "null_count(email) / num_rows()"
@@ -144,17 +144,17 @@ def test_a_rollback_undoes_forms_and_profiles_and_entry_0_is_before_everything(p
     assert 'undone: profile "Quiet" (entry 12)' in output
     assert path.read_text() == with_both
 
-    dql("tune", "rollback", str(path), "--to-entry", "8")
+    dql("tune", "rollback", str(path), "--to-entry", "8", "--yes")
     assert path.read_text() == with_form
-    before = dql("tune", "rollback", str(path), "--to-entry", "0")
+    before = dql("tune", "rollback", str(path), "--to-entry", "0", "--yes")
     assert "undone: the form of nulls (entry 8)" in before
     assert "NULLS: 5% -> 10%" in before
     assert "LEAST: 800 -> 1000" in before
     assert path.read_text() == SUITE.replace("5%", "10%").replace("800", "1000")
-    assert "nothing to change" in dql("tune", "rollback", str(path), "--to-entry", "0")
+    assert "nothing to change" in dql("tune", "rollback", str(path), "--to-entry", "0", "--yes")
 
     assert "the form of nulls" in dql("tune", "history", str(path))
-    dql("tune", "rollback", str(path), "--to-entry", "12")
+    dql("tune", "rollback", str(path), "--to-entry", "12", "--yes")
     assert path.read_text() == with_both, "a rollback of a rollback"
 
 
@@ -165,7 +165,7 @@ def test_a_profile_and_a_form_of_one_proposal_are_undone_together(
     path.write_text(SUITE, newline=line_end)
     values = (ProposedValue("LEAST", 800, 900),)
     approve(path, Proposal("Orders", "human", values, profile=PROFILE, form=FORM))
-    dql("tune", "rollback", str(path), "--to-entry", "6")
+    dql("tune", "rollback", str(path), "--to-entry", "6", "--yes")
     assert path.read_bytes() == SUITE.replace("\n", line_end).encode()
 
 
@@ -173,17 +173,17 @@ def test_a_form_whose_place_was_edited_is_not_undone_but_named(path: Path) -> No
     approve(path, Proposal("Orders", "autotuner", form=FORM))
     edited = path.read_text().replace('name "nulls"', 'name "nulls" severity P2')
     path.write_text(edited)
-    output = dql("tune", "rollback", str(path), "--to-entry", "6")
+    output = dql("tune", "rollback", str(path), "--to-entry", "6", "--yes")
     named = "warning: the form of nulls (entry 8) is not undone, the suite differs: write"
     assert f"{named} `{FORM.before}` for `{FORM.claim}` again" in output
     assert path.read_text() == edited
     path.write_text(SUITE)
-    assert "not undone" not in dql("tune", "rollback", str(path), "--to-entry", "6")
+    assert "not undone" not in dql("tune", "rollback", str(path), "--to-entry", "6", "--yes")
 
 
 def test_a_rollback_can_be_undone(path: Path) -> None:
-    dql("tune", "rollback", str(path), "--to-entry", "2024-11-30")
-    dql("tune", "rollback", str(path), "--to-entry", "6")
+    dql("tune", "rollback", str(path), "--to-entry", "2024-11-30", "--yes")
+    dql("tune", "rollback", str(path), "--to-entry", "6", "--yes")
     assert path.read_text() == SUITE
 
 
@@ -192,10 +192,10 @@ def test_a_rollback_can_be_undone(path: Path) -> None:
     [
         (["tune", "history", "none.dql"], "suite none.dql not found"),
         (
-            ["tune", "rollback", "suite.dql", "--to-entry", "99"],
+            ["tune", "rollback", "suite.dql", "--to-entry", "99", "--yes"],
             "neither a history entry nor a date",
         ),
-        (["tune", "rollback", "none.dql", "--to-entry", "1"], "E010"),
+        (["tune", "rollback", "none.dql", "--to-entry", "1", "--yes"], "E010"),
     ],
 )
 def test_invalid_calls_are_reported(path: Path, arguments: list[str], message: str) -> None:
@@ -204,7 +204,7 @@ def test_invalid_calls_are_reported(path: Path, arguments: list[str], message: s
 
 def test_values_that_no_longer_fit_are_refused(path: Path) -> None:
     path.write_text(SUITE.replace("[100, 2000]", "[700, 850]"))
-    output = dql("tune", "rollback", str(path), "--to-entry", "2024-12-15", code=2)
+    output = dql("tune", "rollback", str(path), "--to-entry", "2024-12-15", "--yes", code=2)
     assert "E601" in output
     assert "LEAST cannot be 900" in output
     assert "5% tunable" in path.read_text()

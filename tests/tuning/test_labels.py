@@ -175,9 +175,10 @@ def test_a_missed_issue_becomes_an_alert(root: Path) -> None:
          "did you mean 'orders.volume.min_rows'?"),
         (["--date", "2023-01-01", "--assertion", "orders.volume.min_rows", "--missed"],
          "has no results for this date"),
-        (["--date", "2024-12-03", "--false-positive"], "the label or the verdict is missing"),
+        (["--date", "2024-12-03", "--false-positive"],
+         "the label, the date or the assertion is missing"),
         (["--date", "2024-12-03", "--assertion", "x", "--false-positive", "--missed"],
-         "the label or the verdict is missing"),
+         "--false-positive and --missed contradict each other"),
     ],
 )  # fmt: skip
 def test_incomplete_labels_are_refused(root: Path, arguments: list[str], message: str) -> None:
@@ -201,7 +202,9 @@ def test_many_alerts_are_labelled_from_a_file(root: Path) -> None:
         writer = csv.DictWriter(file, rows[0])
         writer.writeheader()
         writer.writerows(rows)
-    assert label("--from-csv", "alerts.csv") == "5 labelled\n"
+    assert "would set 5 labels" in label("--from-csv", "alerts.csv", "--dry-run")
+    assert "add --yes" in label("--from-csv", "alerts.csv", code=2)
+    assert label("--from-csv", "alerts.csv", "--yes") == "5 labelled\n"
     assert [one["label"] and one["label"]["kind"] for one in alerts()] == (
         ["false positive"] * 5 + [None] * 3
     )

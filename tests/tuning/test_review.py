@@ -99,7 +99,7 @@ def test_a_proposal_is_approved_and_written_with_its_history(here: Path) -> None
 def test_a_proposal_is_rejected_with_a_reason(here: Path) -> None:
     made = nulls(0.07)
     propose("results", made)
-    assert "Missing option '--reason'" in dql("reject", made.id, code=2)
+    assert "missing option '--reason'" in dql("reject", made.id, code=2)
     dql("reject", made.id, "--reason", "too aggressive")
     assert Path("suite.dql").read_text() == SUITE
     (found,) = read_proposals("results", "Orders")
@@ -118,7 +118,11 @@ def test_several_are_decided_at_once_and_none_if_an_id_is_wrong(here: Path) -> N
     propose("results", second)
     assert "no pending" in dql("approve", first.id, "zz", code=2)
     assert Path("suite.dql").read_text() == SUITE
-    assert len(dql("approve", first.id, second.id).splitlines()) == 2
+    before = Path("suite.dql").read_text()
+    assert "add --yes" in dql("approve", first.id, second.id, code=2)
+    assert "would write 2 proposals" in dql("approve", first.id, second.id, "--dry-run")
+    assert Path("suite.dql").read_text() == before
+    assert len(dql("approve", first.id, second.id, "--yes").splitlines()) == 2
     assert stages() == ["applied", "applied"]
 
 

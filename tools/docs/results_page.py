@@ -45,9 +45,9 @@ old runs, and `dql results vacuum` frees the space. A third, `dql results optimi
 reading. Run them once a day from one place, such as the DAG in `dags_examples/results_upkeep.py`:
 
 ```sh
-dql results prune --older-than 400d
+dql results prune --older-than 400d --yes
 dql results optimize
-dql results vacuum
+dql results vacuum --yes
 ```
 
 All three take `--results-root` (or `DQX_RESULTS_ROOT`) and `--format json`. They may run while

@@ -9,6 +9,14 @@ from typing import Annotated
 import typer
 
 from dqx_airflow.cli import command, exit_codes
+from dqx_airflow.cli.decisions import (
+    AuthorOption,
+    DryRunOption,
+    ReasonOption,
+    YesOption,
+    author_of,
+    may_go_on,
+)
 from dqx_airflow.cli.stores import ResultsRootOption, results_of
 from dqx_airflow.errors import RequestError, first_line
 
@@ -18,6 +26,10 @@ def adopt(
     *,
     gate: str,
     owner: Annotated[str | None, typer.Option("--from-gate", metavar="GATE")] = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    reason: ReasonOption = None,
+    author: AuthorOption = None,
 ) -> None:
     """Let a gate replace the rows that a gate has promoted into a table.
 
@@ -28,7 +40,7 @@ def adopt(
     :param gate: The gate that may replace the rows.
     :param owner: The gate that promoted them; default: the same.
     """
-    from deltalake import DeltaTable
+    from deltalake import CommitProperties, DeltaTable
     from deltalake.exceptions import DeltaError
 
     from dqx_airflow.datasets.delta_log import transactions
@@ -54,8 +66,16 @@ def adopt(
         raise RequestError(
             f"gate '{owner}' has promoted nothing to {target}", f"gates there: {known}"
         )
+    effect = f"let gate {gate} replace what gate {owner} has promoted to {target}"
+    if not may_go_on(effect, dry_run=dry_run, yes=yes):
+        return
+    decided = {"dqx_author": author_of(author), "dqx_reason": reason or ""}
     try:
-        table.alter.set_table_properties(properties, raise_if_not_exists=False)
+        table.alter.set_table_properties(
+            properties,
+            raise_if_not_exists=False,
+            commit_properties=CommitProperties(custom_metadata=decided),
+        )
     except DeltaError as error:
         raise RequestError(f"{target}: {first_line(error)}", advice) from error
     typer.echo(f"gate {gate} may replace what gate {owner} has promoted to {target}")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from dqx_airflow.cli.decisions import DryRunOption, YesOption, may_go_on
 from dqx_airflow.cli.exit_codes import EXIT_FAILED
 from dqx_airflow.cli.results import find_run
 from dqx_airflow.cli.stores import ResultsRootOption, results_of
@@ -30,6 +31,8 @@ def publish(
     catalog: str | None = None,
     run: str | None = None,
     unjudged: bool = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
     snapshot: Annotated[int | None, typer.Option(min=0, max=LARGEST_ID)] = None,
     results_root: ResultsRootOption = None,
 ) -> None:
@@ -76,6 +79,10 @@ def publish(
     before = ancestors_of(found.snapshot_by_id(head), found.metadata)
     if target and target.snapshot_id not in {one.snapshot_id for one in before}:
         _refuse(f"branch {into} has moved since {branch} began: write {branch} again from {into}")
+    judged = f"judged by run {report.run_id[:8]}" if report else "judged by no gate"
+    effect = f"move {into} of {table} to snapshot {head} of {branch}, {judged}"
+    if not may_go_on(effect, dry_run=dry_run, yes=yes):
+        return
     # How long snapshots of the branch are kept stays as it is.
     other = {"snapshot_id", "snapshot_ref_type"}
     kept = target.model_dump(exclude=other, by_alias=False) if target else {}

@@ -5,7 +5,6 @@ whether there was a real issue, also from a CSV file.
 from __future__ import annotations
 
 import csv
-import getpass
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
@@ -16,6 +15,14 @@ import typer
 from dqx_airflow.cli import arguments
 from dqx_airflow.cli.command import FORMAT, SheetFormat, print_list
 from dqx_airflow.cli.days import DayOption, DaysOption, FromOption, ToOption, first_and_last
+from dqx_airflow.cli.decisions import (
+    AuthorOption,
+    DryRunOption,
+    ReasonOption,
+    YesOption,
+    author_of,
+    may_go_on,
+)
 from dqx_airflow.cli.json_objects import alert_object
 from dqx_airflow.cli.stores import ResultsRootOption, results_of
 from dqx_airflow.diagnostics import diagnostic
@@ -225,10 +232,12 @@ def label(
     true_positive: bool = False,
     missed: bool = False,
     true_negative: bool = False,
-    reason: arguments.ReasonOption = None,
+    reason: ReasonOption = None,
     check: arguments.CheckOption = None,
     from_csv: Path | None = None,
-    author: str | None = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    author: AuthorOption = None,
     gate: arguments.GateOption = None,
     map_index: arguments.MapIndexOption = None,
     results_root: ResultsRootOption = None,
@@ -247,7 +256,6 @@ def label(
     :param from_csv: Set many labels at once from a CSV file with the columns date, assertion and
         label, and optionally check, map_index and reason. `dql tune alerts --format csv` writes
         one to fill in.
-    :param author: The author of the label; default: the current user.
     """
     from dqx_airflow.results.alerts import LabelKind, NewLabel
 
@@ -268,9 +276,15 @@ def label(
                 "--from-csv cannot be combined with other labels", "remove the other options"
             )
         new_labels = read_new_labels(from_csv)
+        effect = f"set {len(new_labels)} labels from {from_csv}"
+        if not may_go_on(effect, dry_run=dry_run, yes=yes):
+            return
+    elif len(kinds) > 1:
+        given = " and ".join(f"--{kind.value.replace(' ', '-')}" for kind in kinds)
+        raise RequestError(f"{given} contradict each other", "give one of them")
     elif len(kinds) != 1 or assertion is None or on is None:
         raise RequestError(
-            "the label or the verdict is missing",
+            "the label, the date or the assertion is missing",
             "give --date, --assertion, and one of --false-positive, --true-positive, "
             "--missed and --true-negative; or --from-csv FILE",
         )
@@ -293,7 +307,7 @@ def _write_labels(
     from dqx_airflow.results.alerts import labels_for
     from dqx_airflow.results.stored_labels import contradictions, write_labels
 
-    labels, problems = labels_for(stored, suite, new_labels, author or getpass.getuser(), gate=gate)
+    labels, problems = labels_for(stored, suite, new_labels, author_of(author), gate=gate)
     if problems:
         raise RequestError("no label was set:\n  " + "\n  ".join(problems))
     written = write_labels(stored, labels)

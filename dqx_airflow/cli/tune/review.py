@@ -3,7 +3,6 @@ decision."""
 
 from __future__ import annotations
 
-import getpass
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -11,6 +10,15 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 from dqx_airflow.cli import arguments, command
+from dqx_airflow.cli.decisions import (
+    AuthorOption,
+    DryRunOption,
+    ReasonOption,
+    RequiredReasonOption,
+    YesOption,
+    author_of,
+    may_go_on,
+)
 from dqx_airflow.cli.stores import ResultsRootOption, known_root, results_of
 from dqx_airflow.diagnostics.machine_formats import json_text
 
@@ -21,9 +29,6 @@ if TYPE_CHECKING:
 
 _Ids: TypeAlias = Annotated[
     list[str], typer.Argument(metavar="ID...", help="The first characters of the ids of proposals.")
-]
-_Author: TypeAlias = Annotated[
-    str | None, typer.Option("--author", help="Who decides; default: the current user.")
 ]
 
 
@@ -45,14 +50,22 @@ def approve(
     suite: arguments.SuiteArgument,
     proposals: _Ids,
     *,
-    reason: arguments.ReasonOption = None,
-    author: _Author = None,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    reason: ReasonOption = None,
+    author: AuthorOption = None,
     results_root: ResultsRootOption = None,
 ) -> None:
-    """Approve proposed changes, and write them into the suite."""
+    """Approve proposed changes, and write them into the suite. Several are asked for."""
     queue = _queue_of(suite, results_root)
-    for proposal in [queue.pending(proposal_id) for proposal_id in proposals]:
-        queue.approve(proposal, author or getpass.getuser(), reason)
+    waiting = [queue.pending(proposal_id) for proposal_id in proposals]
+    shown = "; ".join(map(_described, waiting))
+    if dry_run or len(waiting) > 1:
+        effect = f"write {len(waiting)} proposals into {suite}: {shown}"
+        if not may_go_on(effect, dry_run=dry_run, yes=yes):
+            return
+    for proposal in waiting:
+        queue.approve(proposal, author_of(author), reason)
         typer.echo(f"approved and applied: {_described(proposal)}")
 
 
@@ -60,17 +73,14 @@ def reject(
     suite: arguments.SuiteArgument,
     proposals: _Ids,
     *,
-    reason: Annotated[str, typer.Option()],
-    author: _Author = None,
+    reason: RequiredReasonOption,
+    author: AuthorOption = None,
     results_root: ResultsRootOption = None,
 ) -> None:
-    """Reject proposed changes, so that they are not proposed again.
-
-    :param reason: Why.
-    """
+    """Reject proposed changes, so that they are not proposed again."""
     queue = _queue_of(suite, results_root)
     for proposal in [queue.pending(proposal_id) for proposal_id in proposals]:
-        queue.reject(proposal, author or getpass.getuser(), reason)
+        queue.reject(proposal, author_of(author), reason)
         typer.echo(f"rejected: {_described(proposal)}")
 
 

@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dqx_airflow.cli import arguments
+from dqx_airflow.cli.decisions import (
+    AuthorOption,
+    DryRunOption,
+    ReasonOption,
+    YesOption,
+    author_of,
+    may_go_on,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from dqx_airflow.dql.nodes import Unit
+    from dqx_airflow.tuning.suite_file import ParamChange
 
 
 def rollback(
     suite: arguments.SuiteArgument,
     *,
     to_entry: Annotated[str, typer.Option(metavar="DATE|TIME|ENTRY")],
-    reason: str | None = None,
-    dry_run: bool = False,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    reason: ReasonOption = None,
+    author: AuthorOption = None,
 ) -> None:
     """Restore earlier limits, and undo later forms and profiles.
 
@@ -23,13 +39,11 @@ def rollback(
 
     :param to_entry: The end of a day (UTC), a time, or the number of an entry of `dql tune
         history`; 0 is before everything.
-    :param reason: The reason, stored in the history.
-    :param dry_run: Only show what would change.
     """
     from dqx_airflow.tuning.review import undo, undone
     from dqx_airflow.tuning.suite_file import ParamChange
     from dqx_airflow.tuning.suite_history import cut_of, new_id, values_at
-    from dqx_airflow.tuning.tunables import number_text, tunables_of, units_of
+    from dqx_airflow.tuning.tunables import tunables_of, units_of
 
     file = arguments.suite_file(suite)
     file.read()  # a file that is not a suite has no history
@@ -38,13 +52,18 @@ def rollback(
     taken = undone(file, cut)
     current_values = {tunable.name: tunable.value for tunable in tunables_of(taken.suite)}
     units = units_of(taken.suite)
-    facts = {"to": to_entry, "id": new_id()}
+    facts = {"to": to_entry, "id": new_id(), "author": author_of(author)}
     earlier_values = values_at(log.changes(), cut)
     changes = [
         ParamChange(name, value, reason=reason, action="rollback", facts=tuple(facts.items()))
         for name, value in earlier_values.items()
         if name in current_values and current_values[name] != value
     ]
+    steps = [f"undo {name} (entry {number})" for number, (name, _) in taken.steps.items()]
+    values = (_in_words(change, current_values, units) for change in changes)
+    effect = f"write {suite}: {'; '.join([*steps, *values])}"
+    if changes or steps:
+        may_go_on(effect, dry_run=dry_run, yes=yes)
     if taken.steps and not dry_run:
         undo(file, cut, **facts, **({} if reason is None else {"reason": reason}))
     if changes and not dry_run:
@@ -55,12 +74,19 @@ def rollback(
     for number, (name, _) in taken.steps.items():
         typer.echo(f"undone: {name} (entry {number})")
     for change in changes:
-        unit = units[change.param]
-        old, new = (
-            number_text(value, unit) for value in (current_values[change.param], change.value)
-        )
-        typer.echo(f"{change.param}: {old} -> {new}")
+        typer.echo(_in_words(change, current_values, units))
     if not changes and not taken.steps:
         typer.echo("nothing to change")
     for problem in taken.problems:
         typer.echo(f"warning: {problem}", err=True)
+
+
+def _in_words(
+    change: ParamChange, current_values: Mapping[str, float], units: Mapping[str, Unit]
+) -> str:
+    """The old and the new value of a tunable."""
+    from dqx_airflow.tuning.tunables import number_text
+
+    unit = units[change.param]
+    old, new = (number_text(value, unit) for value in (current_values[change.param], change.value))
+    return f"{change.param}: {old} -> {new}"

@@ -3,7 +3,6 @@ and taking over its values."""
 
 from __future__ import annotations
 
-import getpass
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
@@ -13,6 +12,7 @@ import typer
 from dqx_airflow.cli import arguments
 from dqx_airflow.cli.command import TextFormatOption
 from dqx_airflow.cli.days import DaysOption, FromOption, ToOption, first_and_last
+from dqx_airflow.cli.decisions import AuthorOption, ReasonOption, author_of
 from dqx_airflow.cli.reports import print_table, printable
 from dqx_airflow.cli.stores import ResultsRootOption, existing_results
 from dqx_airflow.diagnostics import machine_formats
@@ -115,7 +115,8 @@ def enforce(
     assertion: str,
     check: arguments.CheckOption = None,
     shadow: Annotated[Path | None, typer.Option(metavar="SUITE")] = None,
-    author: str | None = None,
+    reason: ReasonOption = None,
+    author: AuthorOption = None,
 ) -> None:
     """Drop @experimental from an assertion, so that it can block.
 
@@ -124,18 +125,19 @@ def enforce(
 
     :param assertion: The name of the assertion.
     :param shadow: Set its tunables to the values in this suite instead.
-    :param author: The person who decides; default: the current user.
     """
     from dqx_airflow.tuning.review import enforce as drop_experimental
     from dqx_airflow.tuning.review import enforce_values
 
     file = arguments.suite_file(suite)
-    who = author or getpass.getuser()
+    who = author_of(author)
     if shadow is None:
-        owner, name = drop_experimental(file, assertion, who, check=check)
+        owner, name = drop_experimental(file, assertion, who, check=check, reason=reason)
         lines = [f"enforced: '{name}' of check '{owner}' can block from now on"]
     else:
-        taken = enforce_values(file, arguments.suite_file(shadow), assertion, who, check=check)
+        taken = enforce_values(
+            file, arguments.suite_file(shadow), assertion, who, check=check, reason=reason
+        )
         lines = [f"enforced: {value}" for value in taken.values]
         if taken.also:
             lines.append(f"this also changes: {', '.join(taken.also)}")
