@@ -1,0 +1,82 @@
+"""No call of the docs is lost: each has a form of today, which the command line takes."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from dqx_airflow.cli.main import app
+from tests.command_line import dql, dql_prints
+
+ROWS = [
+    line.split(" | ")
+    for line in Path(__file__).with_name("calls.txt").read_text("utf-8").splitlines()
+    if not line.startswith("#")
+]
+BEFORE = [
+    f"{group}{verb}"
+    for group, verbs in {
+        "": "init check diff fmt run import demo package explain mutate shrink doctor lsp mcp "
+        "incidents accept waive waivers alerts label backtest suggest tune review promote shadow "
+        "history rollback adopt verify publish coverage",
+        "contract ": "lint to-suite coverage test publish impact diff consumers evolve export init "
+        "codeowners rfc",
+        "contract registry ": "publish list show consumers",
+        "results ": "list show export optimize prune vacuum",
+        "quarantine ": "list show release discard",
+        "lineage ": "flush",
+    }.items()
+    for verb in verbs.split()
+]
+"""All commands before they were grouped."""
+
+
+def command_of(call: str) -> str:
+    """The command that a call reaches, by its name.
+
+    :raises Exception: the command line does not take the call.
+    """
+    command: Any = typer.main.get_command(app)
+    context = command.make_context("dql", shlex.split(call)[1:])
+    while hasattr(command, "resolve_command"):
+        args = [*context._protected_args, *context.args]
+        name, command, args = command.resolve_command(context, args)
+        context = command.make_context(name, args, parent=context)
+    return str(context.command_path)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("dags").mkdir()
+    Path("dags/orders.py").touch()
+
+
+@pytest.mark.parametrize("new", [new for _, new in ROWS])
+def test_the_command_line_takes_the_new_form_of_a_call(new: str) -> None:
+    if new.endswith(" --help"):
+        assert "Usage: " in dql_prints(*shlex.split(new)[1:])
+    else:
+        assert {*command_of(new).split()} <= {*new.split(), "list", "propose"}
+
+
+@pytest.mark.parametrize(("old", "new"), [row for row in ROWS if row[0] != row[1]])
+def test_the_old_form_is_an_error_that_names_the_new_one(old: str, new: str) -> None:
+    done = dql(*shlex.split(old)[1:])
+    assert done.returncode == 2
+    renamed = set(new.split()) - set(old.split())
+    assert any(word in done.output for word in renamed), done.output
+
+
+def test_every_command_of_before_has_a_call() -> None:
+    calls = [f"{old} " for old, _ in ROWS]
+    lost = {
+        command
+        for command in BEFORE
+        if not any(call.startswith(f"dql {command} ") for call in calls)
+    }
+    assert lost == set()
