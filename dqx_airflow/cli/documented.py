@@ -8,7 +8,7 @@ import re
 from collections import UserDict
 from collections.abc import Callable, Collection, Mapping
 from copy import copy
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import wraps
 from inspect import Parameter, Signature, cleandoc, get_annotations, getdoc, signature
 from pathlib import Path
@@ -18,6 +18,7 @@ import typer
 from typer.core import TyperGroup
 from typer.main import get_group
 
+from dqx_airflow.cli.completion import Completion, complete_values
 from dqx_airflow.cli.moved import moved_command
 
 
@@ -137,6 +138,7 @@ def _completed(command: Any) -> Any:
         command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", cleandoc(command.help))
     for parameter in command.params:
         _refuse_blank(parameter)
+        complete_values(parameter)
         if parameter.param_type_name == "argument":
             _show_plainly(parameter)
     if isinstance(command, TyperGroup) and isinstance(command.commands, dict):
@@ -183,16 +185,6 @@ def _name_of(parameter: Any) -> str:
     return str(parameter.human_readable_name)
 
 
-@dataclass(frozen=True, slots=True)
-class CompletedName:
-    """A word that the shell may complete to, without a help, for which its command would have to be
-    imported."""
-
-    value: str
-    type: str = "plain"
-    help: str | None = None
-
-
 Panels: TypeAlias = "Mapping[str, Mapping[str, Callable[[], Command]]]"
 """The import of each command of a group by name, below the title of its panel in the help: both in
 the order of the help."""
@@ -219,7 +211,7 @@ def group_of(
                 options: list[Any] = super().shell_complete(ctx, incomplete)
                 return options
             shown = [name for name in self.commands if name not in hidden]
-            return [CompletedName(name) for name in shown if name.startswith(incomplete)]
+            return [Completion(name) for name in shown if name.startswith(incomplete)]
 
         def resolve_command(self, ctx: Any, args: list[str]) -> Any:
             if args[0] not in self.commands:

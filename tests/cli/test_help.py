@@ -3,18 +3,28 @@ completes."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
+from typer.testing import CliRunner
 
 from dqx_airflow.cli.main import PANELS, STARTED_BY_PROGRAMS, app
+from dqx_airflow.cli.stores import results_of
+from dqx_airflow.results.decisions import new_waiver, write_waivers
+from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.tuning.proposals import Proposal, ProposedValue, propose
 from tests.command_line import dql, dql_prints
 from tests.processes import output_of
+from tests.results.samples import RUN_KEY, sample_report
 
 # fmt: off
 VERBS = (
@@ -97,15 +107,14 @@ def test_a_group_alone_prints_its_help_and_is_a_wrong_call(call: str) -> None:
 
 def completed(line: str, **variables: str) -> list[str]:
     """The words that a shell offers for the last word of a line."""
-    words = line.split(" ")
-    code = "from dqx_airflow.cli.main import app; app(prog_name='dql')"
     asked = {
         "_DQL_COMPLETE": "complete_bash",
         "COMP_WORDS": line,
-        "COMP_CWORD": str(len(words) - 1),
+        "COMP_CWORD": str(line.count(" ")),
     }
-    env = {**os.environ, **asked, **variables}
-    return output_of([sys.executable, "-c", code], env=env).split()
+    done = CliRunner().invoke(app, [], env={**asked, **variables}, prog_name="dql")
+    assert done.exit_code == 0
+    return done.stdout.split()
 
 
 def test_the_shell_completes_commands_and_options() -> None:
@@ -115,18 +124,106 @@ def test_the_shell_completes_commands_and_options() -> None:
     assert completed("dql tune approve --re") == ["--reason", "--results-root"]
 
 
-def test_a_name_is_completed_without_its_command_or_spark() -> None:
+SUITE = """\
+suite "Orders" {
+    const LEAST = 100 tunable [1, 1000]
+    const MOST = 200 tunable [1, 1000]
+    check "C" on orders {
+        assert num_rows() >= LEAST name "rows"
+        assert num_rows() <= MOST name "rush"
+    }
+}
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("orders.dql").write_text(SUITE)
+    Path("dqx.toml").write_text(
+        '[defaults]\nresults_root = "store"\n[datasets.orders]\npath = "lake/orders"\n'
+    )
+    for number, gate in enumerate(("shop.gate", "shop.other"), start=3):
+        report = sample_report(number, run_key=replace(RUN_KEY, gate=gate))
+        ResultsStore("store").write(report)
+    change = ProposedValue("LEAST", 100, 90)
+    propose("store", Proposal("Orders", "tuner", (change,), reason="2 false alarms"))
+    write_waivers(
+        results_of(None),
+        [
+            new_waiver(
+                results_of(None),
+                "shop.gate",
+                "trend",
+                until=date.today() + timedelta(3),
+                reason="r",
+                owner="o",
+                author="a",
+            )
+        ],
+    )
+    return tmp_path
+
+
+def test_the_shell_completes_values_of_the_store_and_the_suite(here: Path) -> None:
+    (incident,) = json.loads(dql_prints("incidents", "--format", "json"))
+    (waiver,) = json.loads(dql_prints("waivers", "--format", "json"))
+    (proposal,) = json.loads(dql_prints("tune", "review", "orders.dql", "--format", "json"))
+    (run, *_) = json.loads(dql_prints("results", "list", "--format", "json"))
+    assert completed("dql results list --gate shop.") == ["shop.gate", "shop.other"]
+    assert completed("dql incidents accept shop.o") == ["shop.other"]
+    assert completed(f"dql incidents show {incident['id'][:4]}") == [incident["id"][:8]]
+    assert completed("dql results show la") == ["latest"]
+    assert completed(f"dql results show {run['run_id'][:8]}") == [run["run_id"]]
+    assert completed("dql waivers end ") == [waiver["id"][:8]]
+    assert completed("dql waivers add shop.gate tr") == ["trend"]
+    assert completed("dql tune approve orders.dql ") == [proposal["id"]]
+    assert completed("dql tune label orders.dql --assertion r") == ["rows", "rush"]
+    assert completed("dql tune backtest orders.dql --set L") == ["LEAST="]
+    assert completed("dql tune history orders.dql --param MO") == ["MOST"]
+    assert completed("dql run orders.dql --dataset o") == ["orders="]
+
+
+def test_what_cannot_be_read_completes_nothing(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("orders.dql").write_text("suite")
+    assert completed("dql results show ") == []
+    assert completed("dql results list --results-root none --gate ") == []
+    assert completed("dql tune label orders.dql --assertion ") == []
+    assert completed("dql tune approve nowhere.dql ") == []
+
+
+@pytest.mark.parametrize(
+    "line", ["dql ", "dql tune label --ga", "dql results list --gate s", "dql tune enforce s --ass"]
+)
+def test_a_word_is_completed_without_spark(here: Path, line: str) -> None:
     code = (
         "import sys\n"
         "from dqx_airflow.cli.main import app\n"
         "try: app(prog_name='dql')\n"
         "except SystemExit: pass\n"
-        "loaded = sys.modules.keys() & {'pyspark', 'pyarrow', 'lark', 'dqx_airflow.cli.run'}\n"
-        "print('loaded', *loaded)\n"
+        "print('loaded', *sys.modules.keys() & {'pyspark', 'airflow', 'pandas', 'sympy'})\n"
+    )
+    asked = {
+        "_DQL_COMPLETE": "complete_bash",
+        "COMP_WORDS": line,
+        "COMP_CWORD": str(line.count(" ")),
+    }
+    *names, last = output_of([sys.executable, "-c", code], env={**os.environ, **asked}).splitlines()
+    assert names
+    assert last == "loaded"
+
+
+def test_a_name_of_a_command_is_completed_without_the_command() -> None:
+    code = (
+        "import sys\n"
+        "from dqx_airflow.cli.main import app\n"
+        "try: app(prog_name='dql')\n"
+        "except SystemExit: pass\n"
+        "print('loaded', *sys.modules.keys() & {'pyarrow', 'lark', 'dqx_airflow.cli.run'})\n"
     )
     asked = {"_DQL_COMPLETE": "complete_bash", "COMP_WORDS": "dql ", "COMP_CWORD": "1"}
-    run = [sys.executable, "-c", code]
-    *names, last = output_of(run, env={**os.environ, **asked}).splitlines()
+    *names, last = output_of([sys.executable, "-c", code], env={**os.environ, **asked}).splitlines()
     assert names[:3] == ["init", "demo", "suggest"]
     assert "lsp" not in names
     assert last == "loaded"

@@ -1,0 +1,157 @@
+"""The values that a shell completes for options and arguments: gates, runs, incidents, waivers and
+proposals of the results store, assertions, datasets and tunables of a suite.
+
+Nothing here starts Spark. Files are completed by the shell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dqx_airflow.dql.nodes import Suite
+    from dqx_airflow.results.query import StoredResults
+
+_MOST_RUNS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A word that the shell may complete to, without a help: for the help of a command, the command
+    would have to be imported."""
+
+    value: str
+    type: str = "plain"
+    help: str | None = None
+
+
+def complete_values(parameter: Any) -> None:
+    """Makes the shell complete the values of a parameter, if it is one of these, by its name."""
+    values = _VALUES.get(parameter.name)
+    if values is None or getattr(parameter.type, "choices", None):
+        return
+
+    def completed(ctx: Any, incomplete: str) -> list[Completion]:
+        try:
+            found = list(dict.fromkeys(values(_typed_in(ctx))))
+        except Exception:  # a shell has no place for a message, and the call itself will print it
+            return []
+        return [Completion(value) for value in found if value.startswith(incomplete)]
+
+    parameter.shell_complete = completed
+
+
+def _typed_in(ctx: Any) -> dict[str, Any]:
+    """The values that are typed before the word to complete, by the names of their parameters."""
+    typed = dict(ctx.params)
+    # Before an option without its value, the library leaves the arguments where they are.
+    left = iter(ctx.args)
+    for parameter in ctx.command.params:
+        if parameter.param_type_name == "argument" and typed.get(parameter.name) is None:
+            typed[parameter.name] = next(left, None)
+    return typed
+
+
+def _gates(typed: Mapping[str, Any]) -> list[str]:
+    from dqx_airflow.results.query import RunsWanted
+
+    return sorted({row["gate"] for row in _store(typed).run_rows(RunsWanted(), ["gate"])})
+
+
+def _runs(typed: Mapping[str, Any]) -> list[str]:
+    from dqx_airflow.results.runs import list_runs
+
+    return ["latest", *(run.run_id for run in list_runs(_store(typed), limit=_MOST_RUNS))]
+
+
+def _incidents(typed: Mapping[str, Any]) -> list[str]:
+    from dqx_airflow.results.incidents import stored_incidents
+    from dqx_airflow.results.query import RunsWanted
+
+    return [one.id[:8] for one in stored_incidents(_store(typed), RunsWanted()) if one.is_open]
+
+
+def _waivers(typed: Mapping[str, Any]) -> list[str]:
+    from datetime import datetime, timezone
+
+    from dqx_airflow.results.decisions import waivers_of
+
+    now = datetime.now(timezone.utc)
+    return [one.id[:8] for one in waivers_of(_store(typed)) if one.is_active(now)]
+
+
+def _proposals(typed: Mapping[str, Any]) -> list[str]:
+    from dqx_airflow.cli.tune.review import queue_of
+
+    queue = queue_of(Path(typed["suite"]), typed.get("results_root"))
+    return [proposal.id for proposal in queue.all_pending()]
+
+
+def _assertions(typed: Mapping[str, Any]) -> list[str]:
+    """The assertions of a suite, or else of the last run of a gate or of a run."""
+    if typed.get("suite") is not None:
+        suite = _suite(typed)
+        return [
+            assertion.name.value
+            for check in suite.checks
+            for assertion in check.assertions
+            if assertion.name is not None
+        ]
+    from dqx_airflow.cli.results import find_run
+    from dqx_airflow.results.decisions import gates_called
+
+    store = _store(typed)
+    if typed.get("run_id") is not None:
+        reports = [find_run(store, typed["run_id"])]
+    else:
+        reports = [*store.newest_reports(gates_called(store, typed["gate"]))]
+    return [verdict.name for report in reports for verdict in report.verdicts]
+
+
+def _datasets(typed: Mapping[str, Any]) -> list[str]:
+    """The datasets of the nearest `dqx.toml`, as the beginning of `NAME=LOCATION`."""
+    from dqx_airflow.cli.command import settings_here
+
+    return [f"{name}=" for name in settings_here().datasets]
+
+
+def _tunables(typed: Mapping[str, Any]) -> list[str]:
+    from dqx_airflow.tuning.tunables import tunables_of
+
+    return [tunable.name for tunable in tunables_of(_suite(typed))]
+
+
+def _new_values(typed: Mapping[str, Any]) -> list[str]:
+    return [f"{name}=" for name in _tunables(typed)]
+
+
+def _store(typed: Mapping[str, Any]) -> StoredResults:
+    from dqx_airflow.cli.stores import results_of
+
+    suite = typed.get("suite")
+    return results_of(typed.get("results_root"), Path() if suite is None else Path(suite).parent)
+
+
+def _suite(typed: Mapping[str, Any]) -> Suite:
+    from dqx_airflow.cli.arguments import suite_file
+
+    return suite_file(Path(typed["suite"])).read().valid_suite
+
+
+_VALUES: Mapping[str, Callable[[Mapping[str, Any]], Iterable[str]]] = {
+    "assertion": _assertions,
+    "dataset": _datasets,
+    "datasets": _datasets,
+    "gate": _gates,
+    "incident": _incidents,
+    "param": _tunables,
+    "proposals": _proposals,
+    "run": _runs,
+    "run_id": _runs,
+    "values": _new_values,
+    "waiver": _waivers,
+}
+"""The values for a parameter of this name, from those that are typed before it."""
