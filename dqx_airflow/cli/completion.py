@@ -6,6 +6,7 @@ Nothing here starts Spark. Files are completed by the shell.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dqx_airflow.dql.nodes import Suite
     from dqx_airflow.results.query import StoredResults
+    from dqx_airflow.tuning.suite_file import SuiteFile
 
 _MOST_RUNS = 50
 
@@ -84,9 +86,10 @@ def _waivers(typed: Mapping[str, Any]) -> list[str]:
 
 
 def _proposals(typed: Mapping[str, Any]) -> list[str]:
-    from dqx_airflow.cli.tune.review import queue_of
+    from dqx_airflow.tuning.review import ReviewQueue
 
-    queue = queue_of(Path(typed["suite"]), typed.get("results_root"))
+    file = _file(typed)
+    queue = ReviewQueue(file, file.read().valid_suite.name.value, _store(typed))
     return [proposal.id for proposal in queue.all_pending()]
 
 
@@ -100,14 +103,15 @@ def _assertions(typed: Mapping[str, Any]) -> list[str]:
             for assertion in check.assertions
             if assertion.name is not None
         ]
-    from dqx_airflow.cli.results import find_run
     from dqx_airflow.results.decisions import gates_called
+    from dqx_airflow.results.runs import find_report
 
     store = _store(typed)
-    if typed.get("run_id") is not None:
-        reports = [find_run(store, typed["run_id"])]
+    if typed.get("run_id") is None:
+        reports = store.newest_reports(gates_called(store, typed["gate"]))
     else:
-        reports = [*store.newest_reports(gates_called(store, typed["gate"]))]
+        found = find_report(store, typed["run_id"])
+        reports = () if found is None else (found,)
     return [verdict.name for report in reports for verdict in report.verdicts]
 
 
@@ -136,9 +140,13 @@ def _store(typed: Mapping[str, Any]) -> StoredResults:
 
 
 def _suite(typed: Mapping[str, Any]) -> Suite:
-    from dqx_airflow.cli.arguments import suite_file
+    return _file(typed).read().valid_suite
 
-    return suite_file(Path(typed["suite"])).read().valid_suite
+
+def _file(typed: Mapping[str, Any]) -> SuiteFile:
+    from dqx_airflow.tuning.suite_file import SuiteFile
+
+    return SuiteFile.at(Path(typed["suite"]), os.environ)
 
 
 _VALUES: Mapping[str, Callable[[Mapping[str, Any]], Iterable[str]]] = {

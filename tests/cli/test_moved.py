@@ -47,8 +47,8 @@ def test_the_page_about_new_versions_lists_every_new_name() -> None:
         ("incidents --gate g", "no results"),
         ("waivers --all", "no results"),
         ("tune nowhere.dql", "no results"),
-        ("tune nowhere", "No such command 'nowhere'"),
-        ("incidents nowhere", "No such command 'nowhere'"),
+        ("tune nowhere", "no such command 'nowhere'"),
+        ("incidents nowhere", "no such command 'nowhere'"),
         ("incidents lits", "Did you mean 'list'?"),
     ],
 )

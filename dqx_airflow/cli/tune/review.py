@@ -56,7 +56,10 @@ def approve(
     author: AuthorOption = None,
     results_root: ResultsRootOption = None,
 ) -> None:
-    """Approve proposed changes, and write them into the suite. Several are asked for."""
+    """Approve proposed changes, and write them into the suite.
+
+    More than one is approved only after a question, or with --yes.
+    """
     queue = _queue_of(suite, results_root)
     waiting = [queue.pending(proposal_id) for proposal_id in proposals]
     shown = "; ".join(map(_described, waiting))
