@@ -82,7 +82,7 @@ def _names(**given: object) -> list[str]:
         ({"tags": "team:geo"}, ["country.country_known"]),
         ({"tags": "team-geo"}, ["country.country_known"]),
         ({"tags": "key", "exclude_tags": "team:geo", "dimensions": "uniqueness"}, ["id.unique"]),
-        ({"severity": "P0"}, ["country.country_odd"]),
+        ({"min_severity": "P0"}, ["country.country_odd"]),
     ],
 )
 def test_a_selection_keeps_what_meets_all_criteria(
