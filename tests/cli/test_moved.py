@@ -24,7 +24,7 @@ def test_an_old_call_is_an_error_that_names_the_new_one(old: str, new: str) -> N
     assert done.output.endswith(f"help: write `{new}`\n"), done.output
 
 
-@pytest.mark.parametrize("new", set(moved_calls().values()))
+@pytest.mark.parametrize("new", dict.fromkeys(moved_calls().values()))
 def test_a_new_call_is_one_that_exists(new: str) -> None:
     command = re.split(r" [A-Z-]{2,}", new)[0]
     shown = dql(*command.split()[1:], "--help")
