@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 
 import yaml
 
+from dqx_airflow.contracts.database_types import physical_type
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.document import plain_value
 from dqx_airflow.contracts.yaml_reader import read_document
@@ -175,6 +176,35 @@ def only_columns(names: Sequence[object]) -> tuple[str, ...]:
     :raises NoCounterpartError: there are none, or one is not a name.
     """
     return *columns_exist(names), f"extra_column_count([{columns_text(names)}]) == 0"
+
+
+def type_text(written: object) -> str:
+    """The type of a `fits` check for a type of a database or of Spark; empty without one. A string
+    of any length is `text`, a number without sizes is a `number`.
+
+    :raises NoCounterpartError: Spark has no such type.
+    """
+    name = str(written or "").strip()
+    if not name:
+        return ""
+    if name.lower() in _DOCUMENTS:
+        return "any"
+    if name.lower() in _FLOATING:
+        return "floating_number"
+    found = physical_type(name.lower(), None, is_spark=True)
+    if found is None:
+        raise NoCounterpartError(f"Spark has no type '{name}': write a type of Spark")
+    kind = found.spark_type
+    if kind == "string":
+        return "text"
+    return kind if _PLAIN_TYPE.fullmatch(kind) else show_text(kind)
+
+
+_PLAIN_TYPE = re.compile(r"\w+(\(\d+(,\d+)?\))?")
+_DOCUMENTS = ("json", "jsonb", "super", "object")
+"""Types of databases that Spark reads as strings, structs or variants."""
+_FLOATING = ("float", "real", "float4")
+"""Types with four bytes in some databases, and with eight in others."""
 
 
 def typed_columns(types: Iterable[tuple[object, str]], *, has_others: bool) -> Claims:

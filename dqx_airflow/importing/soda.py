@@ -73,9 +73,6 @@ def comparison_text(comparison: str, unit: str) -> str:
     raise NoCounterpartError(f"'{bare}' does not compare with a number")
 
 
-_TYPES = {"varchar": "string", "text": "string", "integer": "int", "float8": "double"}
-
-
 def schema_claims(levels: Mapping[str, Any]) -> Iterator[tuple[Severity | None, Meaning | str]]:
     """The claims of a schema check at each of its levels, for each kind of mistake."""
     if not levels:
@@ -100,7 +97,8 @@ def _claims_of(key: str, value: Any) -> list[str]:
             return [*foreign_rule.columns_exist(value)]
         case "wrong column type" if isinstance(value, Mapping):
             return [
-                f"column {column_text(name)} fits {type_text(kind)}" for name, kind in value.items()
+                f"column {column_text(name)} fits {foreign_rule.type_text(kind)}"
+                for name, kind in value.items()
             ]
         case "forbidden column present" if isinstance(value, list):
             names = foreign_rule.list_text(str(pattern).replace("%", "*") for pattern in value)
@@ -118,12 +116,6 @@ def _claims_of(key: str, value: Any) -> list[str]:
                 "it compares with the last scan: list the columns, or use a contract"
             )
     raise NoCounterpartError(f"'{key}' has no counterpart")
-
-
-def type_text(written: object) -> str:
-    """The Spark name of a database type."""
-    kind = str(written).lower()
-    return _TYPES.get(kind, kind)
 
 
 CHANGE = re.compile(
@@ -496,7 +488,7 @@ def _columns_rule(columns: object, check: object, dataset: str, place: str) -> F
     settings = settings if isinstance(settings, Mapping) else {}
     listed = columns if isinstance(columns, list) else []
     named = [column for column in listed if isinstance(column, Mapping)]
-    types = [(one.get("name"), type_text(one.get("data_type") or "")) for one in named]
+    types = [(one.get("name"), foreign_rule.type_text(one.get("data_type"))) for one in named]
     has_others = bool(settings.get("allow_extra_columns"))
     meaning = foreign_rule.meaning_or_reason(
         lambda: foreign_rule.typed_columns(types, has_others=has_others)

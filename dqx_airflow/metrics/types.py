@@ -50,8 +50,11 @@ def find_column_paths(name: str, types: Mapping[str, str]) -> Iterator[ColumnPat
                 yield ColumnPath((outer, *inner.path), inner.type)
 
 
-TYPE_WORDS = ("number", "whole_number", "text", "any")
-"""Words for several types in a type check."""
+TYPE_WORDS = (
+    *("number", "whole_number", "decimal_number", "floating_number"),
+    *("text", "any", "array", "map", "struct"),
+)
+"""Words for several types in a type check. The last three stand for nested types with any parts."""
 
 _EXACT_IN = {"float": ("tinyint", "smallint"), "double": ("tinyint", "smallint", "int", "float")}
 """The numeric types that floating point represents exactly."""
@@ -75,6 +78,8 @@ def misfits(actual: str, wanted: str, place: str) -> Iterator[str]:
                 yield f"{place}.{field} is missing"
             else:
                 yield from misfits(actual_fields[name], inner, f"{place}.{name}")
+    elif kind == _name(actual) and wanted in ("array", "map"):
+        return
     elif kind == _name(actual) and kind in ("array", "map"):
         parts = ("item",) if kind == "array" else ("key", "value")
         for part, own_type, inner in zip(parts, parts_of(actual), parts_of(wanted), strict=True):
@@ -91,6 +96,10 @@ def _is_within(actual: str, wanted: str) -> bool:
             return family_of(actual) is Family.NUMBER
         case "whole_number":
             return kind in WHOLE_SIZES or (kind == "decimal" and decimal_size(actual)[1] == 0)
+        case "decimal_number":
+            return kind == "decimal"
+        case "floating_number":
+            return kind in ("float", "double")
         case "text":
             return family_of(actual) is Family.TEXT
         case ("smallint" | "int" | "bigint") as whole if kind in WHOLE_SIZES:
@@ -109,6 +118,16 @@ def _is_within(actual: str, wanted: str) -> bool:
             return int(parts_of(actual)[0]) <= int(parts_of(wanted)[0])
         case _:
             return actual == wanted
+
+
+_WORDS_WITHIN = {"number": ("whole_number", "decimal_number", "floating_number")}
+
+
+def is_covered(wanted: str, word: str) -> bool:
+    """Whether a word for several types covers a type, or another word."""
+    if wanted in TYPE_WORDS:
+        return wanted in _WORDS_WITHIN.get(word, ())
+    return next(misfits(wanted, word, ""), None) is None
 
 
 def _name(spark_type: str) -> str:
@@ -288,7 +307,8 @@ class _TypeReader:
     def read(self, depth: int) -> str:
         written = self._next()
         name = _OTHER_NAMES.get(written.lower(), written.lower())
-        if name in self.words:
+        has_parts = self.tokens[-1:] == ["<"]
+        if name in self.words and not has_parts:
             return name
         if name not in TYPE_NAMES or depth > _DEEPEST:
             raise TypeTextError(written)

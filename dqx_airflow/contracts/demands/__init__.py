@@ -24,6 +24,7 @@ from dqx_airflow.contracts.demand import (
 from dqx_airflow.contracts.demands.columns import (
     AllComplete,
     Complete,
+    OfOneType,
     OfType,
     OnlyColumns,
     Presence,
@@ -75,6 +76,7 @@ __all__ = [
     "MetricRule",
     "MultipleOf",
     "OfFormat",
+    "OfOneType",
     "OfType",
     "OneOf",
     "OnlyColumns",

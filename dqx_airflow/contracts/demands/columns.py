@@ -13,6 +13,7 @@ from dqx_airflow.contracts.model import Field, column_path, plain_name
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_number, show_text
 from dqx_airflow.errors import NoCounterpartError
+from dqx_airflow.metrics.types import is_covered
 
 
 class Presence(Demand, words="the column exists", dimension="conformity"):
@@ -57,6 +58,46 @@ class OfType(Demand, words="values of the type", dimension="conformity"):
             kwargs = {"column": place.column, "type_list": names}
             return expectations.Expectation("expect_column_values_to_be_in_type_list", kwargs)
         raise NoCounterpartError(NO_EXPECTATION)
+
+
+class OfOneType(Demand, words="of type {written}", dimension="conformity"):
+    """The column has one of several types.
+
+    `types` are type checks of DQL: `type bigint`, `fits text`. `written` are the names of the types
+    in the document.
+    """
+
+    column: str
+    types: tuple[str, ...]
+    written: tuple[str, ...]
+
+    def claim(self, context: rule_context.RuleContext) -> claims.CompiledClaim:
+        checks = [f"column {self.column} {check}" for check in _without_narrower(self.types)]
+        if len(checks) == 1:
+            return claims.CompiledClaim(checks[0])
+        parts = " ".join(f"assert {check}" for check in checks)
+        return claims.CompiledClaim(f"any {{ {parts} }}")
+
+    def expectation(self, place: expectations.ExportedRule) -> expectations.Expectation:
+        kwargs: dict[str, Any] = {"column": plain_name(self.column)}
+        if len(self.written) == 1:
+            kwargs["type_"] = self.written[0]
+            return expectations.Expectation("expect_column_values_to_be_of_type", kwargs)
+        kwargs["type_list"] = list(self.written)
+        return expectations.Expectation("expect_column_values_to_be_in_type_list", kwargs)
+
+
+def _without_narrower(checks: tuple[str, ...]) -> list[str]:
+    """The checks without those for types that a word among them covers: `fits number` covers `type
+    bigint`."""
+    words = [check.removeprefix("fits ") for check in checks if check.startswith("fits ")]
+    kept = []
+    for check in checks:
+        own = check.partition(" ")[2]
+        covering = [word for word in words if word != own and is_covered(own, word)]
+        if not covering:
+            kept.append(check)
+    return kept
 
 
 class OnlyColumns(Demand, words="no other columns", dimension="conformity"):

@@ -7,9 +7,9 @@ from typing import Any
 
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.compile.expectations import ExportedRule
+from dqx_airflow.contracts.database_types import physical_type, written_in
 from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S, MONTH_S, YEAR_S
 from dqx_airflow.contracts.dialects.foreign import great_expectations
-from dqx_airflow.contracts.dialects.odcs.physical_types import physical_type, written_in
 from dqx_airflow.contracts.dialects.odcs.service_levels import DIMENSIONS
 from dqx_airflow.contracts.dialects.personal_data import is_sensitive
 from dqx_airflow.contracts.export.exported import Loss, ModelWriter, without_empty

@@ -13,14 +13,16 @@ from typing import Any, TypeAlias
 
 from dqx_airflow.contracts import demands as kinds
 from dqx_airflow.contracts.compile.terms import sql_name
+from dqx_airflow.contracts.database_types import physical_type
 from dqx_airflow.contracts.demands.measures import MEASURED
 from dqx_airflow.contracts.dialects import foreign
 from dqx_airflow.contracts.dialects.foreign.row_conditions import row_condition
-from dqx_airflow.contracts.field_types import types_named
+from dqx_airflow.contracts.field_types import spark_type_of, types_named
 from dqx_airflow.contracts.model import dotted_path
+from dqx_airflow.dql.printer import show_text
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.sql import quote_literal
-from dqx_airflow.metrics.types import TypeTextError, canonical_type
+from dqx_airflow.metrics.types import TYPE_WORDS
 from dqx_airflow.values.exact import is_finite_number
 
 Demands: TypeAlias = tuple[kinds.Demand, ...]
@@ -54,13 +56,37 @@ def _equals(name: str, value: Any) -> str:
     return f"{name} = {foreign.literals((value,))}"
 
 
-def _spark_type(written: str) -> str:
-    word = re.sub(r"type(\(\))?$", "", written.strip().lower())
-    word = types_named("read from GX").get(word, word)
-    try:
-        return canonical_type(word)
-    except TypeTextError:
-        raise NoCounterpartError(f"Spark has no type '{written}'") from None
+_OF_PYSPARK = re.compile(r"(?P<name>\w+)Type(\((?P<parts>.*)\))?")
+
+
+def _type_claim(written: str) -> str | None:
+    """The type check in DQL for a name of a type, such as `type bigint` for `LongType`, or
+    `fits whole_number` for `int`, by which Great Expectations means a family; None if Spark has no
+    such type."""
+    match = _OF_PYSPARK.fullmatch(written.strip())
+    if match is not None:
+        name = match["name"].lower()
+        if match["parts"]:
+            name = f"{name}({match['parts']})"
+        elif name == "timestampntz":
+            name = "timestamp_ntz"
+    else:
+        name = written.strip().lower()
+    is_of_pyspark = match is not None
+    if is_of_pyspark and name in ("integer", "float"):
+        return f"type {spark_type_of(name)}"
+    found = types_named("read from GX").get(name)
+    if found is None and name in TYPE_WORDS[-3:]:
+        found = name
+    if found is None:
+        physical = physical_type(name, None, is_spark=True)
+        if physical is None:
+            return None
+        found = "text" if physical.spark_type == "string" else physical.spark_type
+    # A timestamp of files without a time zone is read as the other type.
+    is_family = found in TYPE_WORDS or found == "timestamp"
+    shown = show_text(found) if "<" in found else found
+    return f"fits {shown}" if is_family else f"type {shown}"
 
 
 def _regex(text: object) -> str:
@@ -359,11 +385,14 @@ class _Expectation:
         return (kinds.RowsSatisfy(predicate, dialect, share),)
 
     def typed(self, key: str) -> Demands:
-        """The demand that a column has a type; types of other systems have other names."""
-        types = dict.fromkeys(_spark_type(str(written)) for written in self.one_or_more(key))
-        begins = [f"typeof({self.name}) LIKE {quote_literal(kind + '%')}" for kind in types]
+        """The demand that a column has a type, or one of several. A list may have types that Spark
+        does not have: they are left out."""
+        written = [str(name) for name in self.one_or_more(key)]
+        claims = dict.fromkeys(filter(None, map(_type_claim, written)))
+        if not claims:
+            raise NoCounterpartError(f"Spark has no type '{', '.join(written[:5])}'")
         self.mostly()  # a column has one type
-        return (kinds.RowsSatisfy(" OR ".join(begins), "spark"),)
+        return (kinds.OfOneType(self.own_column(), tuple(claims), tuple(written)),)
 
     def multicolumn_sum(self) -> Demands:
         names = [sql_name(column) for column in self.paths("column_list")]

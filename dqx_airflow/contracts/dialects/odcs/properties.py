@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from dqx_airflow.contracts import demands
+from dqx_airflow.contracts.database_types import physical_type
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, with_examples
 from dqx_airflow.contracts.dialects.odcs.elements import OdcsReading, physical_name
 from dqx_airflow.contracts.dialects.odcs.odcs_quality import read_rules
@@ -18,7 +19,6 @@ from dqx_airflow.contracts.dialects.odcs.physical_types import (
     may_hold_documents,
     names_nested,
     narrower,
-    physical_type,
 )
 from dqx_airflow.contracts.dialects.rule_names import with_unique_names
 from dqx_airflow.contracts.document import NOTHING, Mapping, Node, Sequence, plain_value
@@ -303,4 +303,4 @@ def _key_rules(reading: OdcsReading, node: Mapping, item: Field) -> Iterator[Rul
         if any(other.path == column_path(encrypted) for other in reading.elements.by_name.values()):
             reading.documented(mark, "this column is listed as a separate property")
         else:
-            reading.unsupported(mark, "not checked: list it as a separate property")
+            reading.unsupported(mark, "list it as a separate property, which is checked")
