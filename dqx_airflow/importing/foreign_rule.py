@@ -396,8 +396,7 @@ class SqlOfTool:
 
         if VARIABLE.search(sql) or not sql.strip():
             return sql
-        is_part = re.match(r"(?i)\s*([<>=!]|(is|in|not|like|between)\b)", sql)
-        start = "sql_value " if is_part else ""
+        start = "sql_value " if _IS_PART.match(sql) else ""
         written = start + re.sub(r"\{(\w+)\}", r"sql_held_\1", sql)
         try:
             text = value_in_spark(written, self.sql_dialect)
@@ -418,6 +417,15 @@ class SqlOfTool:
                 shown = rule.shown.replace(name, " ".join(sql.split()))
                 rule = replace(rule, shown=shown, meaning=reason, where=None)
         return rule
+
+
+_IS_PART = re.compile(
+    r"\s*([<>=!~%*/|]|(is|in|like|ilike|rlike|regexp|similar|between)\b"
+    r"|not\s+(in|like|ilike|rlike|regexp|similar|between)\b)",
+    re.IGNORECASE,
+)
+"""The beginning of a condition whose left side is the column of the rule, as in `not in (1, 2)`;
+`not is_deleted` is a condition of its own."""
 
 
 def sql_text(text: object) -> str:

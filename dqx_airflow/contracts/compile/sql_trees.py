@@ -34,7 +34,7 @@ def parsed(sql: str, sql_dialect: str | None) -> Expr:
     :raises NoCounterpartError: the SQL is invalid, several statements, or not read-only.
     """
     try:
-        statements = parse_sql(sql, sqlglot_dialect(sql_dialect))
+        statements = _statements(sql, sqlglot_dialect(sql_dialect))
     except TooDeepSqlError as error:
         raise NoCounterpartError(str(error)) from None
     except InvalidSqlError as error:
@@ -50,6 +50,31 @@ def parsed(sql: str, sql_dialect: str | None) -> Expr:
     if any(not any(map(test.args.get, of_in)) for test in tree.find_all(exp.In)):
         raise NoCounterpartError("no list after IN: write `IN (SELECT column FROM table)`")
     return tree
+
+
+def _statements(sql: str, dialect: str | None) -> list[Expr]:
+    """The statements of SQL. A condition may begin with a column that has the name of a statement,
+    as in `comment is null`: in brackets it is an expression.
+
+    :raises InvalidSqlError: it cannot be parsed.
+    """
+    error: InvalidSqlError | None = None
+    statements: list[Expr] = []
+    try:
+        statements = parse_sql(sql, dialect)
+        if not any(isinstance(statement, exp.Command) for statement in statements):
+            return statements
+    except TooDeepSqlError:
+        raise
+    except InvalidSqlError as found:
+        error = found
+    try:
+        (bracketed,) = parse_sql(f"({sql}\n)", dialect)
+    except (InvalidSqlError, ValueError):
+        if error is not None:
+            raise error from None
+        return statements
+    return [bracketed.this] if isinstance(bracketed, exp.Paren) else statements
 
 
 def from_of(query: exp.Query) -> Expr | None:
