@@ -37,6 +37,8 @@ MistakeName: TypeAlias = Literal[
     "unknown_variable",
     "no_variable",
     "product",
+    "older_odcs",
+    "other_product",
     "not_a_mapping",
     "unknown_dialect",
     "mixed_dialects",

@@ -7,7 +7,14 @@ from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from dqx_airflow.contracts.dialects import DialectReader, is_data_product, reader_of, recognised
+from dqx_airflow.contracts.dialects import (
+    DialectReader,
+    is_data_product,
+    older_odcs_version,
+    reader_of,
+    recognised,
+    standard_of_products,
+)
 from dqx_airflow.contracts.dialects.extensions import read_acceptances, read_renames, with_extension
 from dqx_airflow.contracts.document import Document, Mapping, Scalar
 from dqx_airflow.contracts.mistakes import MistakeName, mistake
@@ -112,8 +119,14 @@ def _reader(document: Document, diagnostics: list[Diagnostic]) -> DialectReader 
         found = mistake("not_a_mapping", root.span)
     elif is_data_product(root):
         found = mistake("product", root.span)
+    elif (version := older_odcs_version(root)) is not None:
+        node = root.get("apiVersion")
+        span = node.span if node is not None else root.span
+        found = mistake("older_odcs", span, version=version)
     elif len(readers) == 1:
         return readers[0]
+    elif not readers and (standard := standard_of_products(root)) is not None:
+        found = mistake("other_product", root.span, standard=standard)
     else:
         names = " and ".join(reader.dialect for reader in readers)
         signs = "; ".join(f"{name}: {reader_of(name).sign}" for name in Dialect)
