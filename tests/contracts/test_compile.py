@@ -51,6 +51,7 @@ def test_a_contract_becomes_the_suite_of_the_case(case: Case) -> None:
 WITHOUT_ORDER = {
     demands.Presence,
     demands.OfType,
+    demands.OfOneType,
     demands.OnlyColumns,
     demands.Required,
     demands.Refers,

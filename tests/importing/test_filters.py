@@ -125,7 +125,7 @@ def test_a_filter_is_translated_or_refused_with_a_true_reason(
             assert not rule.meaning.startswith(FALSE_REASONS), (condition, rule.meaning)
         else:
             translated += 1
-    assert translated >= 1
+    assert translated or dialect == "sqlite"  # whose columns hold values of any type
     run = _RUN_HERE.get(dialect)
     if run is not None:
         _compare(rules, conditions, run)
