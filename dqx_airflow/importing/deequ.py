@@ -255,6 +255,7 @@ CONSTRAINTS: dict[str, Callable[[list[Any]], Meaning]] = {
 _SCALA = (
     (re.compile(r"\b(Array|Seq|List|Set)\("), "list_of("),
     (re.compile(r"\bSome\("), "some("),
+    (re.compile(r"->"), ","),  # a pair, as in Map("a" -> "b")
     (re.compile(r"(?<![\w\"])_ ?(?=[<>=!])"), "lambda x: x "),
     (re.compile(r"\(?\b(\w+)(?:\s*:\s*\w+\))?\s*=>"), r"lambda \1:"),
     (re.compile(r"&&"), " and "),
@@ -493,6 +494,8 @@ def _evaluated(node: ast.expr) -> Any:
             return above / below
         case ast.Attribute(value=ast.Constant(value=value), attr="r"):
             return value
+        case ast.Attribute(attr="IsOne") | ast.Name(id="IsOne"):
+            return _ALL
         case ast.Attribute(attr=name):
             return name
         case ast.Lambda(body=body):

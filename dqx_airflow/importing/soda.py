@@ -554,8 +554,12 @@ def _through_soda_3(
             form, sql = _pop_sql(settings)
             if not isinstance(sql, str):
                 raise NoCounterpartError(f"Soda's check '{kind}' has no counterpart")
-            counted = f"count_if({sql})" if form == "expression" else count_of(sql)
             limits = limits or {"must_be": 0}
+            is_count = threshold.get("metric", "count") == "count"
+            permits_none = limits == {"must_be": 0} and is_count and not settings
+            if form == "expression" and permits_none:  # the failing rows are shown
+                return Translation("failed_rows", (RowsSatisfy(f"NOT ({sql})"),))
+            counted = f"count_if({sql})" if form == "expression" else count_of(sql)
             check = {"type": f"metric_{form}", f"{form}_sql": counted, **settings, **limits}
         case _:
             raise NoCounterpartError(f"Soda's check '{kind}' has no counterpart")

@@ -15,6 +15,8 @@ val checks = Seq(
     .isContainedIn("amount", 0, 1000)
     .hasPattern("zip", """\d{5}""".r)
     .satisfies("amount > 0 && tax > 0", "positive", (x: Double) => x > 0.5)
+    .hasUniqueness(Seq("id", "tax"), Check.IsOne)
+    .doesDatasetMatch(other, Map("id" -> "id"), _ >= 0.9)
     .hasMean("amount", x => math.abs(x) < 5),
   Check(CheckLevel.Warning, "soft").isNonNegative("tax").where("status = 'paid'")
 )
