@@ -74,7 +74,7 @@ class SharedOptions:
         of a contract; * and ? are wildcards. Repeatable.
     :param tag: Only assertions with this tag. Repeatable: any of the tags is enough.
     :param exclude_tag: No assertions with this tag. Repeatable.
-    :param severity: Only assertions of this severity or a worse one.
+    :param min_severity: Only assertions of this severity or a worse one.
     :param dimension: Only assertions of this quality dimension, such as completeness. Repeatable.
     :param watch: Run again when a source file or dqx.toml changes.
     """
@@ -94,7 +94,7 @@ class SharedOptions:
     only: Annotated[list[str] | None, typer.Option(metavar="NAME")] = None
     tag: list[str] | None = None
     exclude_tag: list[str] | None = None
-    severity: Severity | None = None
+    min_severity: Severity | None = None
     dimension: list[str] | None = None
     watch: bool = False
 
@@ -122,7 +122,7 @@ class Options(SharedOptions):
     def selection(self) -> Selection | None:
         """:raises RequestError: it is invalid."""
         words = self.only, self.tag, self.exclude_tag
-        return selection_of(*words, self.severity, self.dimension)
+        return selection_of(*words, self.min_severity, self.dimension)
 
 
 def with_shared_options(
@@ -176,7 +176,7 @@ MapIndexOption: TypeAlias = Annotated[
 ]
 CheckOption: TypeAlias = Annotated[
     str | None,
-    typer.Option("--check", help="The check, if several have an assertion of this name."),
+    typer.Option("--in-check", help="The check, if several have an assertion of this name."),
 ]
 
 

@@ -277,6 +277,11 @@ class _CallReader:
             settings = dqx_toml.read_settings(path, name)
             self.problems.add(settings.problems, {name: settings.text} if settings.text else {})
             self.unsound |= settings.unsound
+        # A connection of the environment is a default, which --engine replaces.
+        is_typed = self.options.connection not in (None, os.environ.get("DQX_CONNECTION"))
+        if self.options.engine is not None and is_typed:
+            message = "--engine and --connection contradict each other"
+            self.problems.wrong("--engine", self.options.engine, message, "leave one of them out")
         address = self.options.engine or self.options.connection
         return settings if address is None else self._with_connection(settings, address)
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TextIO, TypeAlias
 
 import typer
 
@@ -82,6 +82,12 @@ def write_text(path: Path, text: str) -> None:
         path.write_text(text, encoding="utf-8", newline="\n")
     except OSError as error:
         raise RequestError(f"cannot write {path}: {error.strerror}") from error
+
+
+def has_colours(stream: TextIO) -> bool:
+    """Whether a stream is a terminal with colours, and they are wanted (https://no-color.org)."""
+    is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") in ("dumb", "unknown")
+    return stream.isatty() and not is_plain
 
 
 def template(name: str) -> str:

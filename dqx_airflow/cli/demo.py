@@ -484,7 +484,11 @@ def _show(
                 if verdict.profiles and verdict.multiplier != 1.0:
                     console.print(f"    {_scaled(verdict)}", markup=False, soft_wrap=True)
             for verdict in report.with_status(Status.FAILED):
-                drawn = draw_verdict(verdict, report, colour=console.is_terminal)
+                drawn = draw_verdict(
+                    verdict,
+                    report,
+                    colour=console.color_system is not None and not console.no_color,
+                )
                 console.print()
                 console.out(drawn, highlight=False)
     for surprise in surprises:

@@ -206,7 +206,7 @@ def _released_dataset(call: RunCall, of: str | None) -> str:
     return of or names[0]
 
 
-_OF_A_SELECTION = ("only", "tag", "exclude_tag", "severity", "dimension")
+_OF_A_SELECTION = ("only", "tag", "exclude_tag", "min_severity", "dimension")
 _OF_RUNS = ("watch", "output", "force", "recompute")
 app.command("release")(with_shared_options(release, without=(*_OF_A_SELECTION, *_OF_RUNS)))
 

@@ -66,7 +66,7 @@ def print_failures(
 
     :param root: the results root, for the commands that display the rest.
     """
-    colour = console.is_terminal and not console.no_color
+    colour = console.color_system is not None and not console.no_color
     for verdict, others in words.by_cause(
         report.with_status(Status.FAILED) + report.with_status(Status.ERROR)
     ):

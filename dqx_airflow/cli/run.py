@@ -46,7 +46,7 @@ def run(
     """Run suites against datasets, with one Spark session.
 
     Settings that are not given here come from the dqx.toml nearest to the suite. A run with a
-    selection (--only, --tag, --severity ...) is partial: the other assertions are not judged.
+    selection (--only, --tag, --min-severity ...) is partial: the other assertions are not judged.
 
     Exit code 0 passed or warned, 1 blocked, 2 an error in a suite or on the command line, 3 broken,
     4 Spark or the results store failed. With several suites, the worst one counts.
@@ -167,7 +167,7 @@ def print_diagnostics(call: RunCall) -> None:
         name: "\n".join(map(_without_secrets, text.split("\n")))
         for name, text in call.sources.items()
     }
-    typer.echo(draw(call.diagnostics, sources, colour=sys.stderr.isatty()), err=True)
+    typer.echo(draw(call.diagnostics, sources, colour=command.has_colours(sys.stderr)), err=True)
 
 
 def _without_secrets(line: str) -> str:

@@ -117,7 +117,7 @@ class Findings:
         """Prints the findings in a format; False if there is nothing to display."""
         found = tuple(self.diagnostics)
         if format == "text":
-            drawn = renderers.draw(found, self.sources, colour=sys.stdout.isatty())
+            drawn = renderers.draw(found, self.sources, colour=command.has_colours(sys.stdout))
             text = drawn + "\n" if drawn else ""
         else:
             text = machine_formats.FOR_MACHINES[format](found)

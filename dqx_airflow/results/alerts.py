@@ -204,7 +204,7 @@ def _label(suite: str, new: NewLabel, runs: Sequence[PastRun], author: str) -> L
     if len(gates) > 1:
         raise RequestError(f"several gates ran it: {', '.join(gates)}", "add --gate NAME")
     if len(checks) > 1:
-        raise RequestError(f"several checks have it: {', '.join(checks)}", "add --check NAME")
+        raise RequestError(f"several checks have it: {', '.join(checks)}", "add --in-check NAME")
     if len(matches) > 1:
         listed = ", ".join(f"{run.map_index} ({row['status']})" for run, row in matches)
         raise RequestError(f"several instances ran it: {listed}", "add --map-index NUMBER")

@@ -370,7 +370,7 @@ def _only(
         raise RequestError(f"the suite has no assertion named '{assertion}'", hint)
     if len(matching) > 1:
         checks = ", ".join(owner for owner, _ in matching)
-        raise RequestError(f"several checks have '{assertion}': {checks}", "add --check NAME")
+        raise RequestError(f"several checks have '{assertion}': {checks}", "add --in-check NAME")
     return matching[0]
 
 

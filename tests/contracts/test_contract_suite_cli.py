@@ -70,7 +70,7 @@ def test_an_unwritable_file_is_reported(contract: Path) -> None:
 
 def test_check_compares_a_suite_with_its_contract(contract: Path) -> None:
     Path("customers.dql").write_text(SUITE)
-    result = dql("to-suite", "customers.yaml", "--check", "customers.dql")
+    result = dql("to-suite", "customers.yaml", "--compare", "customers.dql")
     assert result.exit_code == 0
     assert result.stdout == "customers.dql matches the contract\n"
 
@@ -79,7 +79,7 @@ def test_check_shows_how_suite_and_contract_differ(contract: Path) -> None:
     Path("customers.dql").write_text(
         SUITE.replace("== 0\n            name", "<= 5\n            name", 1)
     )
-    result = dql("to-suite", "customers.yaml", "--check", "customers.dql")
+    result = dql("to-suite", "customers.yaml", "--compare", "customers.dql")
     assert result.exit_code == 1
     assert result.stdout.splitlines()[:2] == [
         "--- customers.dql",
@@ -92,7 +92,7 @@ def test_check_shows_how_suite_and_contract_differ(contract: Path) -> None:
 
 
 def test_a_missing_suite_is_reported(contract: Path) -> None:
-    result = dql("to-suite", "customers.yaml", "--check", "none.dql")
+    result = dql("to-suite", "customers.yaml", "--compare", "none.dql")
     assert result.exit_code == 2
     assert result.stderr.startswith("error: none.dql: ")
 
@@ -134,7 +134,7 @@ def test_coverage_names_the_referenced_file_of_a_clause(tmp_path: Path) -> None:
         "dataContractSpecification: 1.2.1\nid: r\ninfo: {title: R, version: 1.0.0}\n"
         "models: {m: {fields: {a: {$ref: 'parts.yaml#/d'}}}}\n"
     )
-    for form in ("table", "markdown"):
+    for form in ("text", "markdown"):
         lines = dql("clauses", str(path), "--format", form).stdout.splitlines()
         (row,) = (line for line in lines if "d.required" in line)
         assert "parts.yaml:1" in row

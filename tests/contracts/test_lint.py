@@ -68,7 +68,7 @@ def test_warnings_fail_with_strict_only(folder: Path) -> None:
     assert code == 0
     assert "warning[W031]" in output
     assert "1 contract checked, no errors, 3 warnings" in output
-    code, output = run(".", "--strict")
+    code, output = run(".", "--warnings-as-errors")
     assert code == 2
     assert "warning[W031]" in output
 

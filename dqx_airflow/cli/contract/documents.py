@@ -28,7 +28,7 @@ def against_data(
     server: str | None = None,
     expect_version: str | None = None,
     model: list[str] | None = None,
-    strict: bool = False,
+    no_extra_columns: bool = False,
     shared: Options,
 ) -> None:
     """Test contracts against data, with one Spark session.
@@ -42,7 +42,7 @@ def against_data(
     :param server: The server of the contract to read the data from.
     :param expect_version: The expected version: 2, 2.3 or 2.3.0.
     :param model: Only this model of the contract.
-    :param strict: Fail on columns that are not in the contract.
+    :param no_extra_columns: Fail on columns that are not in the contract.
     """
     from dqx_airflow.cli.run import run_call
 
@@ -53,7 +53,7 @@ def against_data(
         server=server,
         expect_version=expect_version,
         models=tuple(model or ()),
-        is_strict=strict,
+        is_strict=no_extra_columns,
     )
     raise typer.Exit(run_call(options))
 
@@ -127,24 +127,24 @@ def evolve(
 def to_suite(
     file: Annotated[str, typer.Argument(metavar="FILE")],
     *,
-    check: Annotated[Path | None, typer.Option(metavar="SUITE.dql")] = None,
+    compare: Annotated[Path | None, typer.Option(metavar="SUITE.dql")] = None,
     output: command.OutputOption = None,
     force: command.ForceOption = False,
 ) -> None:
     """Print the suite that a contract is compiled to.
 
-    The same contract always gives the same suite. With --check, compare with a suite that is kept
+    The same contract always gives the same suite. With --compare, compare with a suite that is kept
     beside its contract: exit code 1 and the difference if they have drifted apart. Exit code 2 if
     the contract has errors.
 
     :param file: A contract: a file, or REVISION:FILE in git.
-    :param check: Compare with this suite instead of printing; exit 1 if they differ.
+    :param compare: Compare with this suite instead of printing; exit 1 if they differ.
     """
     path = command.writable(output, force=force)
     (contract,) = read_versions([file])
     text = compile_contract(contract).text
-    if check is not None:
-        _compare(check, text)
+    if compare is not None:
+        _compare(compare, text)
     else:
         command.print_or_write(text, path)
 

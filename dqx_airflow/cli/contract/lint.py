@@ -24,7 +24,7 @@ def lint(
     *,
     format: Annotated[DiagnosticFormat, command.FORMAT] = "text",
     ignore: list[str] | None = None,
-    strict: bool = False,
+    warnings_as_errors: bool = False,
     rules: bool = False,
     registry: Annotated[str | None, typer.Option(metavar="LOCATION", envvar=PLACE_VARIABLE)] = None,
 ) -> None:
@@ -38,7 +38,7 @@ def lint(
     :param paths: Contracts, or folders with .yaml files.
     :param format: Output format: text, json, github or sarif.
     :param ignore: A rule to ignore, by name or code.
-    :param strict: Exit with 2 on warnings too.
+    :param warnings_as_errors: Exit with 2 on warnings too.
     :param rules: List the rules and exit.
     :param registry: The published contracts, for the ports of data products.
     """
@@ -81,7 +81,7 @@ def lint(
         checked = f"{count_text(len(files) - len(products), 'contract')}{too} checked"
         summary = f"{checked}, {count_text(errors, 'error')}, {count_text(warnings, 'warning')}"
         typer.echo(summary, err=not sys.stdout.isatty() and not is_text)
-    if errors or (strict and found.diagnostics):
+    if errors or (warnings_as_errors and found.diagnostics):
         raise typer.Exit(exit_codes.EXIT_WRONG)
 
 

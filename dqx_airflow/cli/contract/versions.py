@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 import typer
 
-from dqx_airflow.cli.command import CONTRACT_ENDINGS, variables_in, what_to_give
+from dqx_airflow.cli.command import CONTRACT_ENDINGS, has_colours, variables_in, what_to_give
 from dqx_airflow.cli.exit_codes import EXIT_WRONG
 from dqx_airflow.contracts.data_product import DataProduct, read_data_product
 from dqx_airflow.contracts.dialects import is_data_product, recognised
@@ -198,7 +198,9 @@ def valid_contracts(places: Iterable[tuple[str, Path | GitFile]]) -> Iterator[tu
             typer.echo(f"error: {name}: {result}", err=True)
             failed = True
         elif result.contract is None or result.errors:
-            typer.echo(draw(result.errors, result.sources, colour=sys.stderr.isatty()), err=True)
+            typer.echo(
+                draw(result.errors, result.sources, colour=has_colours(sys.stderr)), err=True
+            )
             failed = True
         else:
             yield name, result.contract

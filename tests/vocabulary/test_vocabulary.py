@@ -1,0 +1,67 @@
+"""One word for one thing: every name that a user types is in words.md, with its type and meaning.
+
+A name that is missing there is a decision: look first whether another word already means the same
+(`--format` is every form, `--output` every file, `--from`, `--to`, `--days` every period,
+`--author` and `--reason` every decision), and only then add a row. A row of a name that is gone is
+deleted.
+
+To extend it to another kind of names, such as arguments of operators or keys of JSON: add the kind
+in `used` of words.py, and a heading with a table of `name | type | meaning` in words.md.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.vocabulary.words import used
+
+_WORDS = Path(__file__).with_name("words.md")
+_ROW = re.compile(r"\| `([^`]+)` \| ([^|]*) \| ([^|]+) \|")
+
+
+def known() -> dict[str, dict[str, tuple[str, str]]]:
+    """The types and the meanings in words.md, by kind and name."""
+    found: dict[str, dict[str, tuple[str, str]]] = {}
+    kind = ""
+    for line in _WORDS.read_text(encoding="utf-8").splitlines():
+        if line.startswith("## "):
+            kind = line.removeprefix("## ")
+            found[kind] = {}
+        elif row := _ROW.fullmatch(line):
+            assert row[1] not in found[kind], f"{row[1]} is in {kind} twice"
+            found[kind][row[1]] = (row[2].strip(), row[3].strip())
+    return found
+
+
+def test_every_name_is_a_word_of_the_vocabulary() -> None:
+    words = known()
+    assert words.keys() == used().keys()
+    for kind, names in used().items():
+        unknown = sorted(names.keys() - words[kind].keys())
+        assert unknown == [], f"{kind}: is there no word for it yet? Then add a row to words.md"
+        gone = sorted(words[kind].keys() - names.keys())
+        assert gone == [], f"{kind}: not in use, delete the row"
+
+
+def test_a_name_has_the_type_of_the_vocabulary() -> None:
+    words = known()
+    for kind, names in used().items():
+        for name, types in names.items():
+            assert words[kind][name][0] == types, f"{kind}: {name}"
+
+
+def test_a_word_has_a_meaning_of_its_own() -> None:
+    for kind, rows in known().items():
+        meanings: dict[str, str] = {}
+        for name, (_, meaning) in rows.items():
+            assert len(meaning) > 3, f"{kind}: {name}"
+            twin = meanings.setdefault(meaning, name)
+            assert twin == name or _is_short_or_negative(name, twin), f"{name} means {twin}"
+
+
+def _is_short_or_negative(name: str, other: str) -> bool:
+    """Whether one is the short or the negative form of the other."""
+    return (
+        len(name) == 2 or len(other) == 2 or name.startswith("--no-") or other.startswith("--no-")
+    )
