@@ -27,14 +27,17 @@ TESTS = (
             *("gate_ask", "gate_assets", "gate_notices", "gate_states", "gate_webhooks"),
             *("gate_decorators", "gate_trigger_rules", "gate_deferral", "gate_link"),
             *("gate_metrics", "contract_gate", "operator_imports", "example_dags"),
-            "airflow_versions",
+            *("airflow_versions", "git_bundle"),
         )
     ),
     "tests/ui",
 )
 """Gates that wait, clear, announce and promote, and every page."""
 
-_TOOLS = ("pytest>=8", "pytest-xdist>=3.6", "hypothesis>=6.100", "websockets>=13", "statsd>=3.3")
+_TOOLS = (
+    *("pytest>=8", "pytest-xdist>=3.6", "hypothesis>=6.100", "websockets>=13", "statsd>=3.3"),
+    "apache-airflow-providers-git",  # bundles with versions
+)
 _NEEDED_BYTES = 3 * 10**9
 """The most that building an environment takes; half of it stays."""
 
