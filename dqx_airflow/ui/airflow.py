@@ -65,6 +65,7 @@ MOST_INSTANCES = 500
 
 _MOST_ROWS = 20_000
 _AT_REST = ("success", "failed", "skipped", "upstream_failed")
+_MOST_MARKS = 20
 _PARKED = ("awaiting_input", "deferred")
 """The states of a task that waits for an answer: from Airflow 3.3 on, and before."""
 
@@ -544,6 +545,47 @@ def assets_of(session: Any, dag_id: str, task_ids: Collection[str]) -> dict[str,
         name: tuple(dict.fromkeys(consumer for _, consumer in own if consumer))
         for name, own in groupby(rows, lambda row: row[0])
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The state in which a person marked a task instance by hand, with its note in Airflow."""
+
+    state: str
+    author: str
+    at: datetime
+    note: str
+
+
+def mark_of(session: Any, run: TaskRun) -> Mark | None:
+    """The mark to which a task instance owes its state; None if it ended by itself."""
+    rows = session.execute(
+        select(Log.dttm, Log.owner, Log.extra, Log.map_index)
+        .where(
+            *_is_of(Log, run.dag_id, run.run_id, run.task_id), Log.event == "patch_task_instance"
+        )
+        .order_by(Log.dttm.desc())
+        .limit(_MOST_MARKS)
+    )
+    for at, owner, extra, map_index in rows:
+        state = _get(parsed(json.loads, extra or "{}"), "new_state")
+        is_own = map_index in (None, run.map_index)
+        if not is_own or state is None:
+            continue
+        if state != run.state or (run.started is not None and at < run.started):
+            return None
+        return Mark(str(state), str(owner or ""), at, _note_of(session, run))
+    return None
+
+
+def _note_of(session: Any, run: TaskRun) -> str:
+    """The note of a task instance in Airflow."""
+    instance = session.scalar(
+        select(TaskInstance).where(
+            *_is_of(TaskInstance, run.dag_id, run.run_id, run.task_id, run.map_index)
+        )
+    )
+    return str(getattr(instance, "note", None) or "")
 
 
 def owners_of(session: Any, dag_id: str) -> str:

@@ -180,7 +180,8 @@ class RequestedInstance:
 class GatePage(NamedTuple):
     """The report of a task instance. `assertions` are those that the filters want, `counts` all of
     them by status; `is_superseded` is set if a later attempt has replaced the report, and
-    `clearing` is what clearing the task does, None if the gate is good."""
+    `clearing` is what clearing the task does, None if the gate is good. `mark`
+    is set if a person marked the task by hand."""
 
     run: airflow.TaskRun
     report: report_view.ReportView
@@ -191,6 +192,7 @@ class GatePage(NamedTuple):
     waivers: list[Waiver]
     labels: tuple[Label, ...]
     clearing: airflow.Clearing | None
+    mark: airflow.Mark | None
     problem: str | None
 
 
@@ -353,7 +355,9 @@ def _report_page(
     assertions = _assertions(found.run, view, history)
     rights = _Rights.of(visitor, client, found, view.outcome)
     clearing = _clearing(visitor.session, found, view.outcome)
-    page = _gate_page(found, view, context, assertions, filters, clearing)
+    mark = airflow.mark_of(visitor.session, found.run)
+    visitor.session.close()
+    page = _gate_page(found, view, context, assertions, filters, clearing, mark)
     parts = _parts(found.reports, chosen)
     root = client.root if view.is_whole else view.results_root
     return responses.Page(
@@ -408,6 +412,7 @@ def _gate_page(
     assertions: Sequence[AssertionView],
     filters: GateFilters,
     clearing: airflow.Clearing | None,
+    mark: airflow.Mark | None,
 ) -> GatePage:
     now = datetime.now(timezone.utc)
     return GatePage(
@@ -420,6 +425,7 @@ def _gate_page(
         waivers=[waiver for waiver in context.waivers.found if waiver.is_active(now)],
         labels=context.labels.found,
         clearing=clearing,
+        mark=mark,
         problem=found.problem or context.past.problem or context.sources.problem,
     )
 

@@ -107,7 +107,8 @@ class IncidentPage(NamedTuple):
     incident, `last` the reports of the newest, `changes` what changed for each gate since its last
     good run, `waiting` the next tasks with their states, and `assets` the DAGs that wait for each
     asset. `questions` are those about which the gate waits, by the id of the incident; `clearings`
-    what clearing each open slice does, oldest data first.
+    what clearing each open slice does, oldest data first; `marks` the states that people set by
+    hand, by the id of the incident.
     """
 
     task: airflow.TaskRef
@@ -118,6 +119,7 @@ class IncidentPage(NamedTuple):
     judged: dict[str, tuple[records.JudgedRows, ...]]
     questions: dict[str, airflow.Question]
     clearings: list[airflow.Clearing]
+    marks: dict[str, airflow.Mark]
     last: list[ReportView]
     contract: EnforcedContract | None
     faults: tuple[Fault, ...]
@@ -315,6 +317,7 @@ def _incident_page(
             if one.is_open and (attempt := one.last.attempt.id) in questions
         },
         clearings=clearings,
+        marks=_marks(session, group),
         last=views,
         contract=contracts[0] if contracts else None,
         faults=tuple(faults[:_MOST_FAULTS]),
@@ -327,6 +330,21 @@ def _incident_page(
         notes=_notes_of(group),
         problem=found.problem or context.problem,
     )
+
+
+def _marks(session: Any, group: Sequence[Incident]) -> dict[str, airflow.Mark]:
+    """The marks by hand of the tasks of incidents, by the id of the incident."""
+    known = airflow.tasks_of(session, {one.last.attempt.id for one in group})
+    marks = {}
+    for one in group[:_MOST_CLEARINGS]:
+        ref = known.get(one.last.attempt.id)
+        if ref is None:
+            continue
+        for run in airflow.task_runs(session, ref.dag_id, ref.run_id, ref.task_id, ref.map_index):
+            mark = airflow.mark_of(session, run)
+            if mark is not None:
+                marks[one.id] = mark
+    return marks
 
 
 def _waiting(

@@ -100,7 +100,7 @@ def test_a_cleared_gate_runs_on_the_version_that_is_chosen(tmp_path: Path) -> No
         airflow.wait_until(lambda: airflow.ask("GET", "dags/lake")["bundle_version"] == new)
         (clearing,) = json.loads(page(airflow, f"api/v1/{HERE}"))["clearings"]
         assert (clearing["run_version"], clearing["latest_version"]) == (old, new)
-        assert (clearing["version"], clearing["is_outdated"]) == (old, True)
+        assert (clearing["version"], clearing["outdated"]) == (old, True)
         assert clear(airflow, run_id, "", tries=2) == "failed"
         assert clear(airflow, run_id, "latest", tries=3) == "success"
         run = airflow.ask("GET", f"dags/lake/dagRuns/{run_id}")

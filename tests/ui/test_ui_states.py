@@ -224,7 +224,7 @@ def test_the_version_that_runs_is_that_of_the_user_and_else_as_airflow_is_set(
     versions(scene, "aaaa", "bbbb")
     (clearing,) = json_of(get, HERE)["clearings"]
     assert (clearing["run_version"], clearing["latest_version"]) == ("aaaa", "bbbb")
-    assert clearing["is_outdated"] is True
+    assert clearing["outdated"] is True
     if not wanted:
         assert clearing["version"] == ("bbbb" if on_latest else "aaaa")
     form = {**Html(get(HERE, "eve").text).forms[0], "kind": "clear", "version": wanted}
@@ -290,3 +290,25 @@ def elsewhere(scene: Scene) -> None:
     place = "file:///xcoms/lake/gate/dqx_report"
     scene.session.execute(update(XComModel).values(value=json.dumps(place)))
     scene.session.commit()
+
+
+def test_a_task_that_a_person_marked_says_by_whom_and_why(get: Get, scene: Scene) -> None:
+    from airflow.models.log import Log
+    from airflow.models.taskinstance import TaskInstance
+    from sqlalchemy import select
+
+    scene.ran(report_of(), state="success")
+    tab = f"gate?dag_id=lake&run_id=scheduled__{DAY}&task_id=gate&map_index=-1"
+    assert json_of(get, tab)["mark"] is None
+    place = {"dag_id": "lake", "run_id": f"scheduled__{DAY}", "task_id": "gate"}
+    extra = json.dumps({"new_state": "success", "method": "PATCH"})
+    scene.session.add(Log(event="patch_task_instance", owner="eve", extra=extra, **place))
+    scene.session.scalar(select(TaskInstance)).note = "ticket 99"
+    scene.session.commit()
+    mark = json_of(get, tab)["mark"]
+    assert (mark["state"], mark["author"], mark["note"]) == ("success", "eve", "ticket 99")
+    assert [*json_of(get, HERE)["marks"].values()] == [mark]
+    for page in (tab, HERE):
+        text = Html(get(page).text).text
+        assert "marked as success by eve" in text
+        assert "ticket 99" in text
