@@ -360,3 +360,38 @@ def test_a_document_of_an_older_version_becomes_one_of_a_newer() -> None:
     assert {loss.path for loss in exported.losses} == {
         f"schema[0].quality[1].{key}" for key in ("type", "rule", "mustBe")
     }
+
+
+_REFERENCES = """
+dataContractSpecification: 1.2.1
+id: shop
+info: {{title: Shop, version: 1.0.0, owner: shop, status: active}}
+models:
+  orders:
+    fields:
+      id: {{type: long}}
+      address: {{type: struct, fields: {{id: {{type: long}}, "zip code": {{type: long}}}}}}
+  lines: {{fields: {{order: {{type: long, references: "{to}"}}}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("to", "version"),
+    [
+        ("orders.id", "v3.1.0"),
+        ("orders.address.id", "v3.2.0"),
+        ("orders.address.`zip code`", "v3.1.0"),
+    ],
+)
+def test_a_reference_is_written_in_a_version_that_has_it(to: str, version: str) -> None:
+    contract = read_text(_REFERENCES.format(to=to)).contract
+    assert contract is not None
+    exported = FORMATS["odcs"].write(contract)
+    document = yaml.safe_load(exported.text)
+    assert document["apiVersion"] == version
+    assert not _errors(document)
+    back = read_text(exported.text)
+    assert back.contract is not None
+    assert not back.errors
+    if "zip" not in to:
+        assert _claims(back.contract) == _claims(contract)

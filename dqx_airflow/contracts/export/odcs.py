@@ -20,7 +20,7 @@ from dqx_airflow.contracts.export.odcs_server import server_of, sql_dialect_of
 from dqx_airflow.contracts.model import Contract
 
 _VERSION = "v3.1.0"
-_VERSION_WITH_MAPS = "v3.2.0"
+_NEWEST_VERSION = "v3.2.0"
 _STATUS = {"draft": "draft", "active": "active", "deprecated": "deprecated", "sunset": "retired"}
 _DEFAULT_STATUS = "active"
 """The status of a contract without one, which is in force; the standard requires a status."""
@@ -40,10 +40,10 @@ def document(contract: Contract) -> Exported:
         for model in contract.models
     ]
     objects = [writer.object() for writer in writers]
-    has_maps = any(writer.has_maps for writer in writers)
+    needs_newest = any(writer.needs_newest for writer in writers)
     levels = [level for writer in writers for level in writer.service]
     plain = {
-        "apiVersion": _VERSION_WITH_MAPS if has_maps else _VERSION,
+        "apiVersion": _NEWEST_VERSION if needs_newest else _VERSION,
         "kind": "DataContract",
         "id": contract.id,
         "name": contract.name,

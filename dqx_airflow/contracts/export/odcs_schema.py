@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -36,6 +37,10 @@ _WORDS = ("text", "number", "whole_number", "any")
 _NESTED = ("array", "map", "struct")
 _UNITS = ((YEAR_S, "y"), (MONTH_S, "mo"), (DAY_S, "d"), (HOUR_S, "h"), (MINUTE_S, "minutes"))
 _MARK = "sensitive"
+_NAMED = re.compile(r"[A-Za-z_][\w-]*(\.[A-Za-z_][\w-]*)+", re.ASCII)
+"""The names of properties to which a relationship may refer."""
+_NAMED_IN_OLDER = re.compile(r"[A-Za-z_]\w*\.[A-Za-z_]\w*", re.ASCII)
+"""These names before the newest version of the standard."""
 
 
 @dataclass(slots=True)
@@ -43,14 +48,14 @@ class SchemaWriter(ModelWriter):
     """Also collects the service levels of the model.
 
     `sql_dialect` is the dialect of SQL, and of types, in the document, None for Spark's own;
-    `is_spark`: types are read as types of Spark first. `has_maps`: a map was written with its
-    parts, which only the newest version has.
+    `is_spark`: types are read as types of Spark first. `needs_newest`: something was written
+    that only the newest version has: a map with its parts, or a reference to a nested property.
     """
 
     sql_dialect: str | None = None
     is_spark: bool = True
     service: list[dict[str, Any]] = field(default_factory=list)
-    has_maps: bool = False
+    needs_newest: bool = False
 
     def object(self) -> dict[str, Any]:
         model = self.model
@@ -80,7 +85,9 @@ class SchemaWriter(ModelWriter):
             is_key = isinstance(rule.demand, demands.Unique) and {*rule.demand.columns} == {*keys}
             if is_key or self._is_service(rule):
                 self._check_is_plain(None, rule)
-            elif isinstance(rule.demand, demands.Refers) and self._is_object(rule.demand.dataset):
+            elif isinstance(rule.demand, demands.Refers) and self._can_name(
+                rule.demand.dataset, *_ends(model, rule.demand)
+            ):
                 relationships.append(_relationship(model, rule.demand))
             elif isinstance(rule.demand, demands.OnlyColumns):
                 self.lose(None, rule, "the standard cannot say that there is nothing else")
@@ -147,7 +154,7 @@ class SchemaWriter(ModelWriter):
         if item.items is not None:
             parts["items"] = self._value(item.items)
         if item.keys is not None and item.values is not None:
-            self.has_maps = True
+            self.needs_newest = True
             parts["map"] = {"key": self._value(item.keys), "value": self._value(item.values)}
         return parts
 
@@ -166,19 +173,23 @@ class SchemaWriter(ModelWriter):
             case demands.Unique(columns=columns) if columns == (item.path,):
                 is_key = columns == self.model.key
                 return "property", {} if is_key else {"unique": True}
-            case demands.Refers(columns=columns) if columns == (item.path,) and self._is_object(
-                demand.dataset
-            ):
+            case demands.Refers(columns=columns) if columns == (item.path,):
                 to = f"{demand.dataset}.{plain_name(demand.other_columns[0])}"
-                return "property", {"relationships": [{"type": "foreignKey", "to": to}]}
+                if self._can_name(demand.dataset, to):
+                    return "property", {"relationships": [{"type": "foreignKey", "to": to}]}
         if self._is_service(rule):
             return "property", {}
         options = _options(logical, demand)
         return ("logicalTypeOptions", options) if options is not None else None
 
-    def _is_object(self, dataset: str) -> bool:
-        """Whether a relationship can name the dataset: a dot would lead to a property of it."""
-        return "." not in dataset
+    def _can_name(self, dataset: str, *properties: str) -> bool:
+        """Whether a relationship can name the properties, one of them in a dataset, whose name may
+        have no dot: it would lead to a property."""
+        if "." in dataset or not all(map(_NAMED.fullmatch, properties)):
+            return False
+        if not all(map(_NAMED_IN_OLDER.fullmatch, properties)):
+            self.needs_newest = True
+        return True
 
     def _is_service(self, rule: Rule) -> bool:
         """Adds the service level that is equivalent to a rule, if there is one."""
@@ -327,12 +338,18 @@ def _unique_key(model: Model) -> tuple[str, ...]:
     return ()
 
 
+def _ends(model: Model, demand: demands.Refers) -> list[str]:
+    """The properties of both ends of a reference."""
+    own = [f"{model.name}.{plain_name(column)}" for column in demand.columns]
+    return own + [f"{demand.dataset}.{plain_name(column)}" for column in demand.other_columns]
+
+
 def _relationship(model: Model, demand: demands.Refers) -> dict[str, Any]:
-    ends = (
-        [f"{name}.{plain_name(column)}" for column in columns]
-        for name, columns in ((model.name, demand.columns), (demand.dataset, demand.other_columns))
-    )
-    start, end = (names if len(names) > 1 else names[0] for names in ends)
+    ends = _ends(model, demand)
+    count = len(demand.columns)
+    start, end = ends[:count], ends[count:]
+    if count == 1:
+        return {"type": "foreignKey", "from": start[0], "to": end[0]}
     return {"type": "foreignKey", "from": start, "to": end}
 
 
