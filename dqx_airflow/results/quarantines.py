@@ -52,7 +52,12 @@ class QuarantinedRows:
     @property
     def facts(self) -> dict[str, Any]:
         """The entries that commands print as JSON."""
-        return {"gate": self.gate, "date": self.date, "rows": self.rows, "reasons": self.reasons}
+        return {
+            "gate": self.gate,
+            "date": self.date,
+            "row_count": self.rows,
+            "reasons": self.reasons,
+        }
 
 
 def quarantine_at(path: str, options: Mapping[str, str] | None) -> DeltaTable:

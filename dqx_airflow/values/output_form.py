@@ -31,6 +31,7 @@ _KEYS = {
     "ChangedAssertion.name": "assertion",
     "ShadowedAssertion.name": "assertion",
     "Fault.rows": "row_count",
+    "Arrival.rows": "row_count",
     "TaskRun.is_gate": "gate_task",
 }
 """The keys of members, by class and member, that a reader would not know by the name of the member:

@@ -149,7 +149,7 @@ def test_rows_that_no_gate_has_written_and_numbers_beyond_json_are_no_traceback(
     }
     write_deltalake(str(tmp_path / "quarantine"), pa.table(rows))
     (group,) = json.loads(dql("list", "--format", "json").stdout)
-    assert (group["gate"], group["rows"]) == ("shop.gate", 1)
+    assert (group["gate"], group["row_count"]) == ("shop.gate", 1)
     assert dql("list", "--gate", "shop.gat").stderr.startswith(
         "no rows of gate 'shop.gat': did you mean 'shop.gate'?"
     )

@@ -18,6 +18,7 @@ from tests.operators.gate_stubs import CONTRACT, SUITE
 pytestmark = pytest.mark.airflow
 
 CASES = Path(__file__).with_name("planted_mistakes.md")
+DOCS = Path(__file__).parents[2] / "dqx_airflow" / "docs"
 
 SOURCES = {
     "orders.dql": SUITE,
@@ -67,6 +68,24 @@ def test_an_invalid_gate_is_an_import_error(dags: Path, case: Case) -> None:
     error = parsed(dags, case.block("python").text)
     assert error
     case.expect(error)
+
+
+def test_the_mistakes_that_pages_quote_are_those_of_the_program() -> None:
+    """Each line is in the expected part of a case, which the test above compares."""
+    told = {line for case in cases(CASES) for line in case.block("text").text.splitlines()}
+    quoted = []
+    for page in sorted(DOCS.rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        lines = re.findall(r"^gate \w+: .*$", text, re.M)
+        lines += [f"gate gate: {one}" for one in re.findall(r"`(\w+='[^`]*: write [^`]*)`", text)]
+        quoted += [(page.name, line) for line in lines]
+    assert len(quoted) >= 6
+    wrong = [
+        (page, line)
+        for page, line in quoted
+        if not any(one == line or one.startswith(line.removesuffix("...")) for one in told)
+    ]
+    assert wrong == []
 
 
 TEMPLATES = """

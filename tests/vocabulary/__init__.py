@@ -1,0 +1,1 @@
+"""The words of the interfaces: arguments of operators, and keys of JSON."""

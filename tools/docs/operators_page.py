@@ -77,8 +77,8 @@ appear together as one import error of the DAG:
 
 ```text
 GateMisconfiguredError: 3 mistakes
-gate gate: on_violation='skipp': write fail, skip, warn or ask; did you mean 'skip'?
 gate gate: fail_on='High': write P0, P1, P2 or P3
+gate gate: on_violation='skipp': write fail, skip, warn or ask; did you mean 'skip'?
 gate gate: dataset 'orders' has unknown settings date_colum (did you mean 'date_column'?): write ...
 ```
 
