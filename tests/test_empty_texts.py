@@ -338,7 +338,7 @@ HARMLESS = {
         f"{kind}.{verb}({name})": SELECTS
         for kind in ("Suite", "Contract")
         for verb in ("run", "run_dates", "plan")
-        for name in ("only", "tags", "exclude_tags", "dimensions", "severity")
+        for name in ("only", "tags", "exclude_tags", "dimensions", "min_severity")
     },
     "Contract.from_string(variables)": "the values of a contract, which may be empty texts",
     "Contract.load(variables)": "the values of a contract, which may be empty texts",
