@@ -395,3 +395,19 @@ def test_a_reference_is_written_in_a_version_that_has_it(to: str, version: str) 
     assert not back.errors
     if "zip" not in to:
         assert _claims(back.contract) == _claims(contract)
+
+
+def test_variables_are_written_as_variables() -> None:
+    text = """
+apiVersion: v3.2.0
+kind: DataContract
+id: shop
+version: 1.0.0
+servers: [{server: main, type: postgres, host: "${HOST}", port: 5432, database: d, schema: s}]
+schema: [{name: t, properties: [{name: a, logicalType: string, x-note: "${HOST}"}]}]
+"""
+    read = read_contract(SourceFile("c.yaml", text), variables={"HOST": "db.example.com"})
+    assert read.contract is not None
+    exported = FORMATS["odcs"].write(read.contract).text
+    assert exported.count("${HOST}") == 2
+    assert "db.example.com" not in exported

@@ -8,7 +8,15 @@ from typing import Any
 
 from dqx_airflow.contracts.dialects.foreign import is_threshold
 from dqx_airflow.contracts.dialects.library_metrics import LIBRARY_METRICS, OLDER_NAMES
-from dqx_airflow.contracts.document import Entry, Mapping, Node, Sequence, plain_value, show_path
+from dqx_airflow.contracts.document import (
+    Entry,
+    Mapping,
+    Node,
+    Scalar,
+    Sequence,
+    plain_value,
+    show_path,
+)
 from dqx_airflow.contracts.export.exported import Exported, Loss, yaml_text
 from dqx_airflow.contracts.model import Contract, Treatment
 from dqx_airflow.contracts.schema import NEWER, validator_of
@@ -65,7 +73,7 @@ class _Writer:
         for key, entry in node.entries.items():
             path = show_path(entry.node.path)
             if key.lower().startswith("x-"):
-                extensions.append({"property": key, "value": plain_value(entry.node)})
+                extensions.append({"property": key, "value": _verbatim(entry.node)})
             elif path in self.unknown:
                 self.removed.append(path)
             else:
@@ -79,7 +87,7 @@ class _Writer:
     def _value(self, key: str, entry: Entry) -> Any:
         node = entry.node
         if key in _FREE:
-            return plain_value(node)
+            return _verbatim(node)
         if key == "quality" and isinstance(node, Sequence):
             return [rule for item in node.items for rule in self._rules(item)]
         if key == "logicalTypeOptions" and isinstance(node, Mapping):
@@ -92,7 +100,7 @@ class _Writer:
                 return self.mapping(node)
             case Sequence(items=items):
                 return [self._plain(item) for item in items]
-        return plain_value(node)
+        return _verbatim(node)
 
     def _rules(self, node: Node) -> list[dict[str, Any]]:
         """A rule of `quality` in the form since 3.1: one for each of its thresholds. None for a
@@ -114,6 +122,18 @@ class _Writer:
             if not any(map(is_threshold, rule)):
                 rule["mustBe"] = 0
         return _one_for_each_threshold(rule)
+
+
+def _verbatim(node: Node) -> Any:
+    """A value with its variables, which are not replaced by the values that they have here."""
+    match node:
+        case Mapping():
+            return {key: _verbatim(entry.node) for key, entry in node.entries.items()}
+        case Sequence(items=items):
+            return [_verbatim(item) for item in items]
+        case Scalar(written=str(text)):
+            return text
+    return plain_value(node)
 
 
 def _is_date_with_hours(plain: dict[str, Any]) -> bool:
