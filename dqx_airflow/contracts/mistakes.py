@@ -45,6 +45,7 @@ MistakeName: TypeAlias = Literal[
     "unknown_version",
     "repeated_name",
     "unknown_type",
+    "blank_type",
     "bound_is_no_time",
     "bound_is_no_number",
     "unknown_accepted",

@@ -59,7 +59,7 @@ _MOST_COMPARED = 2_000
 STATES = "x-states"
 """The key in a schema with the contents that unknown keys of a mapping may have: `rules`, or
 `sections` with rules. If additional keys are allowed, typos of known keys count in `sections`; with
-`typos`, only they count."""
+`typos`, only they count; with `times`, they and every key whose value is a time."""
 _STATED = _CHECKS | {"true", "false", "yes", "no", "on", "off", "y", "n"}
 _DELAY = re.compile(r"_p\d+(_|$)")
 _SQL = re.compile(
@@ -67,6 +67,10 @@ _SQL = re.compile(
     re.IGNORECASE,
 )
 """Signs of a condition of SQL without an operator."""
+_TIME = re.compile(
+    r"\d+([.,]\d+)?[\s_]*[a-z]*|P(\d|T\d)\w*|@?[a-z]+ly|([\d*][\d*/,-]*\s+){4}\S+", re.IGNORECASE
+)
+"""A time in a text: a number with its unit, a duration of ISO 8601, an interval, or a schedule."""
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
@@ -133,8 +137,11 @@ def _is_check(key: str, node: Node, meant: str | None, states: Collection[str | 
     """True if a check is missing because the key is unknown here."""
     if {folded_word(meant or ""), folded_word(key).removeprefix("is")} & _CHECKS:
         return True
-    if {"typos", "sections"} & {*states} and folded_word(meant or "") not in {"", *_REMARKS}:
+    takes_typos = {"typos", "times", "sections"} & {*states}
+    if takes_typos and folded_word(meant or "") not in {"", *_REMARKS}:
         return True
+    if "times" in states:
+        return _states_time(key, node)
     if "rules" in states:
         return _states_check(key, node)
     if "sections" not in states:
@@ -247,6 +254,19 @@ def _states_check(key: str, node: Node) -> bool:
     if words & _REMARKS or (isinstance(node, Scalar) and node.value is None):
         return False
     return not isinstance(node, Scalar) or not isinstance(node.value, str) or not _is_prose(node)
+
+
+def _states_time(key: str, node: Node) -> bool:
+    """True if an unknown key of a service level may state a time: 5, `1d`, `P1D`, `daily`, or more
+    than a scalar."""
+    words = {word.lower() for word in _WORDS.findall(key)}
+    if words & _REMARKS:
+        return False
+    if not isinstance(node, Scalar):
+        return bool(children(node))
+    if isinstance(node.value, str):
+        return _TIME.fullmatch(node.text.strip()) is not None
+    return node.value is not None
 
 
 def _is_prose(node: Scalar) -> bool:
@@ -364,7 +384,7 @@ class _Walk:
             return UnknownKey(key, path, entry.span, None, is_check=True)
         free = [name for name in known if name not in owner.entries]
         meant = meant_key(key, free, is_open=self.is_open)
-        if meant is None and "typos" in states:
+        if meant is None and {"typos", "times"} & {*states}:
             meant = meant_key(key, known, is_open=self.is_open)
         is_check = (meant is not None or not has_more) and _is_check(key, node, meant, states)
         if not is_check and not has_more and _FREE_BELOW.isdisjoint(node.path[:-1]):

@@ -150,6 +150,7 @@ def run(clause: Clause, rows: list[Any], column: str | None = "ts", *, is_dated:
 
 
 STALE = [(1, NOW - timedelta(days=400))]
+YOUNG = [(1, NOW - timedelta(minutes=1))]
 RECENT = [(1, NOW - timedelta(minutes=5)), (2, NOW - timedelta(hours=30))]
 
 
@@ -274,6 +275,33 @@ def test_a_service_level_whose_time_is_under_another_key_breaks_the_gate(level: 
     except SourceError:
         return
     assert report.outcome is Outcome.BROKEN
+
+
+SECOND_TIME = """\
+freshness: {threshold: 1000d, maxAge: 1d} | freshness: {threshold: 1000d, maximum: 24 hours}
+freshness: {threshold: 1000d, within: P1D} | freshness: {threshold: 1000d, hours: 24}
+latency: {threshold: 1000d, max: 5m, sourceTimestampField: t.ts, processedTimestampField: t.ts}
+retention: {period: P100Y, minimum: 3y, timestampField: t.ts} | retention: {period: P100Y, keep: 7}
+frequency: {interval: yearly, every: 1h} | frequency: {interval: yearly, atLeast: hourly}
+frequency: {interval: yearly, schedule: "0 * * * *"} | freshness: {threshold: 1000d, by: {hours: 1}}
+"""
+SECOND_WORDS = """\
+freshness: {threshold: 1000d, x-max: 1d} | freshness: {threshold: 1000d, note: by noon}
+freshness: {threshold: 1000d, agreedIn: a meeting} | frequency: {interval: yearly, owner: daily}
+"""
+
+
+@pytest.mark.parametrize("level", _levels(SECOND_TIME))
+def test_a_second_time_under_another_key_is_an_error_beside_the_first(level: str) -> None:
+    contract = read_contract(SourceFile("k.yaml", Clause(DCS, level).source("ts"))).contract
+    assert contract is not None
+    assert [item.code for item in lint(contract) if item.code == "E428"] == ["E428"]
+    assert run(Clause(DCS, level), YOUNG, is_dated=True).outcome is Outcome.BROKEN
+
+
+@pytest.mark.parametrize("level", _levels(SECOND_WORDS))
+def test_other_words_beside_the_time_of_a_service_level_are_yours(level: str) -> None:
+    assert run(Clause(DCS, level), YOUNG, is_dated=True).outcome is Outcome.PASSED
 
 
 @pytest.mark.parametrize("level", _levels(IN_WORDS_ALONE))

@@ -236,6 +236,8 @@ def dcs_schema() -> dict[str, Any]:
     tables = (schema, properties["models"]["additionalProperties"])
     for part in (*tables, *servers, parts[0], levels, *levels["properties"].values()):
         part[STATES] = "typos"
+    for name in ("freshness", "latency", "retention", "frequency"):
+        levels["properties"][name][STATES] = "times"
     _permit_quality_without_type(parts)
     return schema
 

@@ -21,10 +21,12 @@ from dqx_airflow.contracts.dialects.odcs.physical_types import (
     narrower,
 )
 from dqx_airflow.contracts.dialects.rule_names import with_unique_names
-from dqx_airflow.contracts.document import NOTHING, Mapping, Node, Sequence, plain_value
+from dqx_airflow.contracts.document import NOTHING, Mapping, Node, Sequence, plain_value, show_path
 from dqx_airflow.contracts.field_types import with_type
+from dqx_airflow.contracts.mistakes import mistake
 from dqx_airflow.contracts.model import Field, Rule, column_path
 from dqx_airflow.errors import NoCounterpartError
+from dqx_airflow.values.blank import is_blank
 
 _IN_TEXT = ("date", "timestamp", "time", "integer", "number")
 """The logical types whose values strings may represent; the format of these has the same name."""
@@ -120,7 +122,11 @@ def _typed(reading: OdcsReading, node: Mapping, item: Field) -> tuple[Field, lis
     logical = node.text("logicalType")
     written = node.text("physicalType")
     physical = None
-    if written is not None:
+    if is_blank(written):
+        blank = node.get("physicalType")
+        assert blank is not None
+        reading.report(mistake("blank_type", blank.span, where=show_path(blank.path)))
+    elif written is not None:
         physical = physical_type(written, reading.sql_dialect, is_spark=reading.is_spark)
     if physical is None:
         spark_type, marks, rules = _by_logical(reading, node, logical)
