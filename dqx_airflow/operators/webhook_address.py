@@ -16,6 +16,9 @@ _FORM = (
     "write whsec_ and the base64 of 24 to 64 random bytes, such as "
     "whsec_$(openssl rand -base64 32), or leave the password out to send events unsigned"
 )
+_OTHER_KEY = re.compile(r"(?!whsec_)(?i:wh(?:sec|sk|pk)[_-])")
+"""The beginning of a key for other signatures, or of a misspelled secret. It is base64 for URLs,
+too: events would be signed with a key that no receiver has."""
 _BASE64 = re.compile(r"([A-Za-z0-9+/]*|[A-Za-z0-9_-]*)={0,2}")
 _SCHEMES = ("http", "https")
 
@@ -81,15 +84,27 @@ def address_of(connection: Any) -> str:
         address = f"https://{host}"  # where `HttpHook` would send in clear text
     else:
         address = f"{schema or 'http'}://{host}"
+    _require_address(address, "its host")
     if port:
-        if urlsplit(address).path.strip("/"):
+        part = _part_behind_host(address)
+        if part is not None:
             raise WebhookMistake(
-                "it has a port behind the path in its host: write the port into the host, such as "
-                "https://HOST:8443/PATH"
+                f"it has a port behind the {part} in its host: write the port into the host, such "
+                "as https://HOST:8443/PATH"
             )
         address = f"{address.rstrip('/')}:{port}"
-    _require_address(address, "its host")
+        _require_address(address, "its host with its port")
     return address
+
+
+def _part_behind_host(address: str) -> str | None:
+    """The first part of an address behind its host: a path, a query or a fragment."""
+    parts = urlsplit(address)
+    if parts.path.strip("/"):
+        return "path"
+    if parts.query:
+        return "query"
+    return "fragment" if parts.fragment else None
 
 
 def key_of(secret: str) -> bytes:
@@ -100,6 +115,11 @@ def key_of(secret: str) -> bytes:
     :raises WebhookMistake: it is another form, or has too few or too many bytes.
     """
     text = secret.strip().removeprefix(_PREFIX)
+    other = _OTHER_KEY.match(text)
+    if other is not None:
+        raise WebhookMistake(
+            f"its password begins with {other[0]}, and is no shared secret: {_FORM}"
+        )
     if not text:
         raise WebhookMistake(f"its password is an empty secret: {_FORM}")
     digits = text.rstrip("=")
