@@ -54,6 +54,18 @@ def test_utf_16_is_recognised_by_its_byte_order_mark(spark: Any, tmp_path: Path)
     assert 'encoding="UTF-16" and multiLine="true"' in refused.value.hint
 
 
+@pytest.mark.parametrize("encoding", ["UTF-16", "utf_16_le", "UTF-16BE", "UTF-32"])
+@pytest.mark.parametrize("schema", [None, "id int, city string"])
+def test_csv_whose_characters_have_several_bytes_needs_multi_line(
+    spark: Any, tmp_path: Path, encoding: str, schema: str | None
+) -> None:
+    """Spark splits it within characters, and every line looked malformed."""
+    (tmp_path / "a.csv").write_text(TEXT, encoding=encoding)
+    with pytest.raises(DatasetError, match=f"CSV in {encoding} cannot be told apart") as refused:
+        cities(spark, tmp_path, ("encoding", encoding), schema=schema)
+    assert 'multiLine="true"' in refused.value.hint
+
+
 @pytest.mark.parametrize(
     ("end", "problem"),
     [

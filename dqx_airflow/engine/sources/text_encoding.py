@@ -27,6 +27,8 @@ from dqx_airflow.values import DatasetRef
 
 _LINE_OF_NULS = re.compile(rb"(?:\A|\n)\0+(?:\r?\n|\Z)")
 _DECODED_BY_SPARK = ("utf-16", "utf-32")
+_OF_SEVERAL_BYTES = ("utf-16", "utf-32")
+"""Encodings whose characters, also the end of a line, have several bytes."""
 _CHECKED_BY_SPARK = ("utf-", "iso8859-1")
 """The encodings whose rest Spark SQL checks: no more than the first part of a file is read here."""
 
@@ -54,7 +56,7 @@ def require_text(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> d
     and the end of CSV files that are not compressed, for a padding of NUL bytes. Files in encodings
     that Spark SQL does not know are read whole. Files that cannot be opened are left to Spark.
 
-    :raises DatasetError: there is one.
+    :raises DatasetError: there is one, or the encoding of CSV needs `multiLine`.
     """
     for path in [file.path for file in files] or [location]:
         suffix = listing.refused_suffix(path)
@@ -68,6 +70,13 @@ def require_text(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> d
     except LookupError:
         return {}
     is_csv = ref.format == "csv"
+    is_in_lines = not is_on(ref, "multiLine") and "linesep" not in options
+    if is_csv and is_in_lines and codec.startswith(_OF_SEVERAL_BYTES):
+        raise DatasetError(
+            f"dataset '{ref.name}': lines of CSV in {encoding} cannot be told apart: Spark looks "
+            "for their end byte by byte",
+            'set the option multiLine="true", which reads each file whole',
+        )
     text_format = _TextFormat(encoding, codec, is_csv, is_csv and has_header(ref))
     filled = [file for file in files if file.size > 0]
     try:
