@@ -93,6 +93,36 @@ def test_a_moment_in_a_partition_is_the_same_in_every_session(
     assert report.outcome is Outcome.PASSED, reasons(report)
 
 
+DAYS = pa.table({"ds": pa.array([DAY, DAY], pa.date32())})
+
+
+@pytest.mark.parametrize("columns", [["ds"], ["ds", "shop"]])
+def test_a_target_of_nothing_but_partitions_breaks_the_gate_and_says_why(
+    run: Run, tmp_path: Path, columns: list[str]
+) -> None:
+    target = tmp_path / "target"
+    data = DAYS.append_column("shop", pa.array([1, 2])).select(columns)
+    DeltaTable.create(str(target), schema=data.schema, partition_by=columns)
+    write_deltalake(str(tmp_path / "orders"), data)
+    orders = DatasetRef("orders", str(tmp_path / "orders"))
+    to = (("orders", str(target)),)
+    report = run(request(tmp_path, "assert num_rows() == 2", [orders], promote_to=to))
+    assert report.outcome is Outcome.BROKEN
+    assert "all of its columns are partition columns" in reasons(report)
+    assert DeltaTable(str(target)).version() == 0
+
+
+def test_a_new_target_of_one_column_has_no_partitions(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "orders").mkdir()
+    pq.write_table(DAYS, tmp_path / "orders" / "part.parquet")
+    orders = DatasetRef("orders", str(tmp_path / "orders"), format="parquet", date_column="ds")
+    target = tmp_path / "target"
+    to = (("orders", str(target)),)
+    report = run(request(tmp_path, "assert num_rows() == 2", [orders], promote_to=to, on=DAY))
+    assert report.outcome is Outcome.PASSED, reasons(report)
+    assert DeltaTable(str(target)).metadata().partition_columns == []
+
+
 @pytest.mark.parametrize("session", ZONES)
 def test_a_promotion_moves_no_moment_and_every_reader_finds_it(
     spark: Any, run: Run, tmp_path: Path, session: str

@@ -568,9 +568,11 @@ def _check(target: PromotionTarget) -> None:
             table = target.table()
             if table is not None:
                 target.check_columns(struct_of(table))
+                target.check_partition_columns(table)
                 target.check_slice(table)
         elif target.is_there():
             target.check_columns(target.spark.table(target.named).schema)
+            target.check_partition_columns(None)
             target.check_slice(None)
 
 

@@ -323,10 +323,7 @@ class PromotionTarget:
         :raises RefusedPromotionError: there are such rows.
 
         """
-        columns = self.partition_columns
-        if self.is_there():
-            detail = self.spark.sql(f"DESCRIBE DETAIL {self.named}").select("partitionColumns")
-            columns = list(detail.collect()[0][0])
+        columns = self._partitions_by_spark() if self.is_there() else self.partition_columns
         frame = self.replaced.frame()
         kinds = dict(frame.dtypes)
         moments = [name for name in columns if kinds[name] == "timestamp"]
@@ -344,6 +341,11 @@ class PromotionTarget:
             found = unheld.selectExpr(why).limit(1).collect()
             if found:
                 raise self.unheld(UnheldValueError(name, found[0][0], unheld))
+
+    def _partitions_by_spark(self) -> list[str]:
+        """The partition columns of the target, which is there, from Spark's Delta source."""
+        detail = self.spark.sql(f"DESCRIBE DETAIL {self.named}").select("partitionColumns")
+        return list(detail.collect()[0][0])
 
     def unheld(self, error: UnheldValueError) -> RefusedPromotionError:
         """The error of rows with a value that a partition of the target cannot hold."""
@@ -387,6 +389,23 @@ class PromotionTarget:
                 f"its column '{differing[0]}' is {types.get(differing[0], 'not there')}, "
                 f"and that of the dataset is {wanted.get(differing[0], 'not there')}",
                 "change the columns of the table first: a promotion does not",
+            )
+
+    def check_partition_columns(self, table: DeltaTable | None) -> None:
+        """Rejects a target of nothing but partition columns: files hold the others.
+
+        :param table: the target; None if only Spark can read it.
+        :raises RefusedPromotionError: all columns are partition columns.
+        """
+        if table is None:
+            partitions = self._partitions_by_spark()
+        else:
+            partitions = list(table.metadata().partition_columns)
+        if len(partitions) == len(self.dataset.struct):
+            raise RefusedPromotionError(
+                "all of its columns are partition columns, and Spark writes no file without "
+                "another one",
+                "promote to a table that is partitioned by fewer columns",
             )
 
     def check_slice(self, table: DeltaTable | None) -> Mapping[str, int]:
@@ -557,11 +576,13 @@ class PromotionTarget:
 
     @property
     def partition_columns(self) -> list[str]:
-        """The partition columns of a new target."""
+        """The partition columns of a new target; none if they would be all of its columns."""
+        columns = []
         if self.dataset.log is not None:
-            return list(self.dataset.log.table.metadata().partition_columns)
-        dates = self.dataset.dates
-        return [] if dates is None or dates.is_timestamp else [dates.name]
+            columns = list(self.dataset.log.table.metadata().partition_columns)
+        elif self.dataset.dates is not None and not self.dataset.dates.is_timestamp:
+            columns = [self.dataset.dates.name]
+        return columns if len(columns) < len(self.dataset.struct) else []
 
     def table(self) -> DeltaTable | None:
         """The Delta table at the location, or None."""

@@ -73,7 +73,7 @@ def require_text(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> d
     is_in_lines = not is_on(ref, "multiLine") and "linesep" not in options
     if is_csv and is_in_lines and codec.startswith(_OF_SEVERAL_BYTES):
         raise DatasetError(
-            f"dataset '{ref.name}': lines of CSV in {encoding} cannot be told apart: Spark looks "
+            f"dataset '{ref.name}': Spark cannot separate lines of CSV in {encoding}: it looks "
             "for their end byte by byte",
             'set the option multiLine="true", which reads each file whole',
         )
