@@ -202,7 +202,8 @@ class Suite:
         own = dict[str, float]()
         others = dict[str, float]()
         for earlier in self._set.values():
-            (own if earlier.agent == agent else others)[earlier.param] = earlier.value
+            values = own if earlier.agent == agent else others
+            values[earlier.param] = earlier.value
         judgement = judge_values(with_values(self._suite, others), {**own, name: value}, agent)
         refuse(judgement.refusals, self._checked.sources)
         tunable: Any = self._tunables[name]  # the tunable itself defines its kind of number

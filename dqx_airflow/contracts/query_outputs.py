@@ -87,9 +87,11 @@ class _QueryScope:
         within = _QueryScope(self.tables, dict(self.defined), self.depth + 1)
         if isinstance(query, exp.Subquery | exp.Paren):
             return _renamed(within.outputs(query.this), query)
-        for cte in query.args["with_"].expressions if query.args.get("with_") else ():
+        clause = query.args.get("with_")
+        is_recursive = clause is not None and clause.args.get("recursive")
+        for cte in () if clause is None else clause.expressions:
             name = cte.alias.lower()
-            if query.args["with_"].args.get("recursive"):
+            if is_recursive:
                 # It may refer to itself: the first part of the union defines the columns.
                 within.defined.setdefault(name, Outputs(unknown=f"{name} is recursive"))
             within.defined[name] = _renamed(within.outputs(cte.this), cte)

@@ -20,9 +20,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from functools import partial
 from typing import TypeAlias
 
 from dqx_airflow.dql import nodes
@@ -160,47 +159,103 @@ def watch_behind(
 
 def _claim(check: nodes.Check, watch: nodes.Watch, kind: Kind, column: str) -> nodes.Assertion:
     """The assertion that a watch claims of a dataset or of one of its columns."""
+    claim = _WatchClaim(check, watch, kind, column)
     span = watch.span
-    dataset = watch.dataset
-    named = nodes.Parameter(nodes.Name("dataset", span=dataset.span), dataset, span=dataset.span)
-    own: tuple[nodes.Parameter, ...] = () if check.datasets == (dataset,) else (named,)
-
-    def call(
-        metric: str, *arguments: nodes.Expression, given: tuple[nodes.Parameter, ...] = own
-    ) -> nodes.Call:
-        return nodes.Call(nodes.Name(metric, span=span), arguments, given, span=span)
-
-    number = partial(nodes.Number, unit=nodes.Unit.PLAIN, span=span)
-    rows = call("num_rows")
-    measured: nodes.Expression = rows
-    if kind != ROWS:
-        given = own
-        if kind == "drift":
-            days = nodes.Parameter(nodes.Name(EARLIER_DAYS, span=span), number(28), span=span)
-            given = (days, *own)
-        measured = call(KINDS[kind], nodes.Name(column, span=span), given=given)
-    is_row_key = kind == "distinct" and _ROW_KEY_NAME.search(column) is not None
-    if kind == "nulls" or is_row_key:
-        measured = nodes.Arithmetic("/", measured, rows, span=span)
-    known = () if watch.known is None else (watch.known,)
-    condition: nodes.Condition
-    lowest, highest = (call(limit, measured, given=known) for limit in USUAL_LIMITS)
-    if is_row_key:
-        condition = nodes.Comparison(">=", lowest, span=span)
-    elif kind == "drift":
-        categories = call("unique_count", nodes.Name(column, span=span))
-        noise = nodes.Arithmetic("*", number(20), categories, span=span)
-        share = nodes.Arithmetic("/", noise, rows, span=span)
-        most = call("max", number(Fraction(1, 4)), share, highest, given=())
-        condition = nodes.Comparison("<=", most, span=span)
-    elif kind in _ABOVE_ONLY:
-        condition = nodes.Comparison("<=", highest, span=span)
-    else:
-        condition = nodes.within_usual(call(USUAL, measured, given=known), span)
-    name = f"{dataset.text}{_MARK}{kind}" + (f".{column}" if column else "")
+    name = f"{watch.dataset.text}{_MARK}{kind}" + (f".{column}" if column else "")
     return nodes.Assertion(
-        nodes.Measure(measured, condition, span=span),
+        nodes.Measure(claim.measured, claim.condition, span=span),
         nodes.Text(name, span=span),
         annotations=(nodes.Annotation(nodes.Name("experimental", span=span), (), span=span),),
         span=span,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _WatchClaim:
+    """The parts of a claim; `column` is empty for the claim about the number of rows."""
+
+    check: nodes.Check
+    watch: nodes.Watch
+    kind: Kind
+    column: str
+
+    @property
+    def measured(self) -> nodes.Expression:
+        """The measured value: of NULLs and of keys of rows, their share of the rows."""
+        if self.kind == ROWS:
+            return self._rows
+        more = []
+        if self.kind == "drift":
+            days = nodes.Name(EARLIER_DAYS, span=self.watch.span)
+            more.append(nodes.Parameter(days, self._number(28), span=self.watch.span))
+        measured = self._of_dataset(KINDS[self.kind], self._column_name, *more)
+        if self.kind == "nulls" or self._is_row_key:
+            return self._calculated("/", measured, self._rows)
+        return measured
+
+    @property
+    def condition(self) -> nodes.Condition:
+        """The usual range of the value, or the end of it that claims something."""
+        span = self.watch.span
+        lowest, highest = (self._of_past_days(limit) for limit in USUAL_LIMITS)
+        if self._is_row_key:
+            return nodes.Comparison(">=", lowest, span=span)
+        if self.kind == "drift":
+            most = self._call("max", self._number(Fraction(1, 4)), self._noise, highest)
+            return nodes.Comparison("<=", most, span=span)
+        if self.kind in _ABOVE_ONLY:
+            return nodes.Comparison("<=", highest, span=span)
+        return nodes.within_usual(self._of_past_days(USUAL), span)
+
+    @property
+    def _is_row_key(self) -> bool:
+        return self.kind == "distinct" and _ROW_KEY_NAME.search(self.column) is not None
+
+    @property
+    def _rows(self) -> nodes.Call:
+        return self._of_dataset("num_rows", None)
+
+    @property
+    def _noise(self) -> nodes.Expression:
+        """The drift that counting alone makes: the number of categories, divided by the rows."""
+        categories = self._of_dataset("unique_count", self._column_name)
+        return self._calculated(
+            "/", self._calculated("*", self._number(20), categories), self._rows
+        )
+
+    @property
+    def _column_name(self) -> nodes.Name:
+        return nodes.Name(self.column, span=self.watch.span)
+
+    def _of_dataset(
+        self, metric: str, column: nodes.Name | None, *parameters: nodes.Parameter
+    ) -> nodes.Call:
+        """A metric of the watched dataset, which is named unless the check is about it alone."""
+        dataset = self.watch.dataset
+        if self.check.datasets != (dataset,):
+            word = nodes.Name("dataset", span=dataset.span)
+            parameters = (*parameters, nodes.Parameter(word, dataset, span=dataset.span))
+        arguments = () if column is None else (column,)
+        return self._call(metric, *arguments, parameters=parameters)
+
+    def _of_past_days(self, limit: str) -> nodes.Call:
+        """A usual value, or a limit of usual values, from days with their known causes."""
+        known = () if self.watch.known is None else (self.watch.known,)
+        return self._call(limit, self.measured, parameters=known)
+
+    def _call(
+        self,
+        function: str,
+        *arguments: nodes.Expression,
+        parameters: tuple[nodes.Parameter, ...] = (),
+    ) -> nodes.Call:
+        span = self.watch.span
+        return nodes.Call(nodes.Name(function, span=span), arguments, parameters, span=span)
+
+    def _calculated(
+        self, op: str, left: nodes.Expression, right: nodes.Expression
+    ) -> nodes.Arithmetic:
+        return nodes.Arithmetic(op, left, right, span=self.watch.span)
+
+    def _number(self, value: int | Fraction) -> nodes.Number:
+        return nodes.Number(value, unit=nodes.Unit.PLAIN, span=self.watch.span)

@@ -122,7 +122,7 @@ _PARSED = "strings are compared as they are: only dates such as 2024-02-29 are p
 
 
 def _difference(kind: str, arguments: Mapping[str, Any]) -> str | None:
-    """When the verdicts of the two tools differ."""
+    """The reason why the verdicts of the two tools may differ; None if they do not."""
     if kind == "expect_column_quantile_values_to_be_between":
         return "between two values a quantile is interpolated here, and is one of them there"
     if kind != "expect_column_most_common_value_to_be_in_set":
@@ -144,11 +144,9 @@ def table_claims(kind: str, arguments: Mapping[str, Any], dataset: str) -> Claim
     match kind:
         case "expect_table_columns_to_match_set":
             columns = list(arguments.get("column_set") or ())
-            is_exact = arguments.get("exact_match", True) is not False
-            return Claims(
-                "columns",
-                (foreign_rule.only_columns if is_exact else foreign_rule.columns_exist)(columns),
-            )
+            if arguments.get("exact_match", True) is False:
+                return Claims("columns", foreign_rule.columns_exist(columns))
+            return Claims("columns", foreign_rule.only_columns(columns))
         case "expect_table_columns_to_match_ordered_list":
             listed = list(arguments.get("column_list") or ())
             return Claims("columns", foreign_rule.columns_in_order(listed))
@@ -248,7 +246,8 @@ def _in_bins(
 
     :raises NoCounterpartError: there are weights beyond all numbers, or the bins do not ascend.
     """
-    starts, stops = math.isfinite(bins[0]), math.isfinite(bins[-1])
+    starts = math.isfinite(bins[0])
+    stops = math.isfinite(bins[-1])
     if len(bins) != len(weights) + 1 or any(one >= other for one, other in pairwise(bins)):
         raise NoCounterpartError("its bins are not the ascending ends of its weights")
     if (ends and not (starts and stops)) or (tails and not (starts or stops)):

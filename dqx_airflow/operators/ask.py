@@ -90,12 +90,12 @@ def write_question(
         IncidentNote(
             report.run_key.gate,
             report.run_key.date,
-            ASKED,
-            report.run_key.gate,
-            question.default or "",
-            report.run_key.map_index,
-            report.slice,
-            report.run_id,
+            kind=ASKED,
+            author=report.run_key.gate,
+            text=question.default or "",
+            map_index=report.run_key.map_index,
+            slice=report.slice,
+            run_id=report.run_id,
             at=question.since,
             until=question.until,
         )
@@ -194,7 +194,13 @@ def record(results: StoredResults, reports: Sequence[GateReport], answer: Answer
             continue
         key = report.run_key
         note = IncidentNote(
-            key.gate, key.date, KEPT, answer.author, answer.reason, key.map_index, report.slice
+            key.gate,
+            key.date,
+            kind=KEPT,
+            author=answer.author,
+            text=answer.reason,
+            map_index=key.map_index,
+            slice=report.slice,
         )
         notes.append(note)
     write_notes(results, notes)

@@ -30,7 +30,7 @@ from dqx_airflow.metrics.types import (
 from dqx_airflow.plan.decimal_sizes import exact_operands, exact_size, rounded_size
 
 ColumnTypes: TypeAlias = Callable[[str], str]
-"""Returns the type of a column by its name; raises an Objection if there is none."""
+"""Returns the type of a column by its name; raises a TypeObjection if there is none."""
 
 DURATION = "interval day to second"
 
@@ -57,7 +57,7 @@ class RowTypes:
     def check(self, node: nodes.Expression) -> None:
         """Checks every part of a predicate.
 
-        :raises Objection: a column is missing, or a type is not suitable.
+        :raises TypeObjection: a column is missing, or a type is not suitable.
         """
         match node:
             case nodes.Junction(left=left, right=right):
@@ -84,7 +84,7 @@ class RowTypes:
     def among_items(self, node: nodes.Quantified) -> RowTypes:
         """The types in the scope of a predicate over the items of an array.
 
-        :raises Objection: it is not an array.
+        :raises TypeObjection: it is not an array.
         """
         array = node.array
         name = node.name.text
@@ -99,7 +99,7 @@ class RowTypes:
     def type_of(self, node: nodes.Expression) -> str:
         """The type of a row value, as Spark infers it.
 
-        :raises Objection: a column is missing, or a type is not suitable.
+        :raises TypeObjection: a column is missing, or a type is not suitable.
         """
         match node:
             case nodes.Name(text=name):

@@ -381,7 +381,7 @@ class PairedColumns:
 def pair_columns(match: Match, left: Schema, right: Schema) -> PairedColumns:
     """The columns to compare.
 
-    :raises Objection: a column does not exist, or cannot have values in common with its
+    :raises TypeObjection: a column does not exist, or cannot have values in common with its
         counterpart.
     """
     compared = _all_columns(match, left, right) if match.compared is None else match.compared
@@ -441,7 +441,7 @@ def _names(given: str | Arguments) -> tuple[str, ...]:
 def _all_columns(match: Match, left: Schema, right: Schema) -> tuple[str, ...]:
     """The columns of both that are not keys.
 
-    :raises Objection: one of the two lacks a column of the other.
+    :raises TypeObjection: one of the two lacks a column of the other.
     """
     keys = {key.casefold() for key in match.keys}
     for schema, other_schema in ((left, right), (right, left)):

@@ -160,7 +160,7 @@ def test_java_and_python_find_the_same_lines(spark: Any) -> None:
         frame = spark.createDataFrame([*enumerate(lines)], "at INT, value STRING")
         found = frame.selectExpr("at", f"{condition} AS is_sound").orderBy("at").collect()
         for line, row in zip(lines, found, strict=True):
-            assert dialect.fits(line)[0] == row["is_sound"], line
+            assert dialect.fit_of(line).is_sound == row["is_sound"], line
 
 
 def put(folder: Path, *texts: str) -> Path:

@@ -1,4 +1,4 @@
-"""Exports a contract to formats of other tools: ONE module with a function for each format."""
+"""Exports a contract to formats of other tools: one module with a function for each format."""
 
 from __future__ import annotations
 

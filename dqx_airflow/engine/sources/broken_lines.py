@@ -148,18 +148,18 @@ def _fault_of_quotes(dialect: CsvDialect, record: str) -> tuple[str, str] | None
     """The fault for which Spark misreads a record, and how to mend it; None without a fault."""
     if not dialect.quote or dialect.quote not in record:
         return None
-    is_sound, is_doubled, is_escaped = dialect.fits(record)
-    if is_sound:
+    fit = dialect.fit_of(record)
+    if fit.is_sound:
         return None
-    if is_doubled and is_escaped and not dialect.is_escape_stated:
+    if fit.if_doubled and fit.if_escaped and not dialect.is_escape_stated:
         what = f"has {dialect.escape} in quotes, which may be an escape"
         is_none = _as_option(dialect.quote)
         is_one = _as_option(dialect.escape)
         return what, f"set escape={is_none} if it is none, or escape={is_one} if it is one"
-    if is_doubled:
+    if fit.if_doubled:
         advice = f"set escape={_as_option(dialect.quote)}, which reads a doubled quote as one"
         return "has quotes or escapes in quotes that Spark reads otherwise", advice
-    if is_escaped:
+    if fit.if_escaped:
         return f"has {dialect.quote} in quotes that is not doubled, as escape says", _STATED
     if dialect.values_in(record)[1]:
         return "ends within a value in quotes", _BREAKS

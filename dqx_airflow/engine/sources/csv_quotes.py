@@ -31,6 +31,16 @@ _KEEPS_THE_REST = ("STOP_AT_DELIMITER", "BACK_TO_DELIMITER", "SKIP_VALUE")
 
 
 @dataclass(frozen=True, slots=True)
+class RecordFit:
+    """Whether Spark reads a record as it is meant, and whether it is a record if quotes are
+    doubled, or if the escape is an escape."""
+
+    is_sound: bool
+    if_doubled: bool
+    if_escaped: bool
+
+
+@dataclass(frozen=True, slots=True)
 class CsvDialect:
     """The form of CSV according to the options of a dataset; an empty quote, escape or comment is
     none.
@@ -87,17 +97,18 @@ class CsvDialect:
         by_escape = f"({fits(self._escaped)} AND NOT {fits(self._doubled)})"
         return f"({fits(self._same)} OR {by_escape})"
 
-    def fits(self, record: str) -> tuple[bool, bool, bool]:
-        """True or false for: a record is sound; it is where quotes are doubled; it is where the
-        escape is an escape."""
-        doubled = self._end(self._doubled, record, 0) == len(record)
-        escaped = self._end(self._escaped, record, 0) == len(record)
+    def fit_of(self, record: str) -> RecordFit:
+        """The readings of quotes and escapes that a record fits."""
+        if_doubled = self._end(self._doubled, record, 0) == len(record)
+        if_escaped = self._end(self._escaped, record, 0) == len(record)
         if self.escape == self.quote:
-            return doubled, doubled, escaped
-        if self.is_escape_stated:
-            return escaped, doubled, escaped
-        same = self._end(self._same, record, 0) == len(record)
-        return same or (escaped and not doubled), doubled, escaped
+            is_sound = if_doubled
+        elif self.is_escape_stated:
+            is_sound = if_escaped
+        else:
+            has_one_meaning = self._end(self._same, record, 0) == len(record)
+            is_sound = has_one_meaning or (if_escaped and not if_doubled)
+        return RecordFit(is_sound, if_doubled, if_escaped)
 
     def end_of_record(self, text: str, start: int) -> int | None:
         """The position of the line break behind a record of a whole file, which has no value that

@@ -309,6 +309,19 @@ def guess_json(source: DatasetFiles) -> GuessedTypes:
     return GuessedTypes(struct)
 
 
+_NAME_OR_TYPE = re.compile(
+    r"`(?:[^`]|``)*`|\b(?P<string>VOID\b(?!:)|OBJECT<>)|\b(?P<struct>OBJECT)(?=<)"
+)
+"""A quoted name, or a type that only variants have, in the schema of a variant."""
+
+
+def _type_of_schema(found: re.Match[str]) -> str:
+    """The type of a schema for a type of variants; a name is unchanged."""
+    if found["string"]:
+        return "STRING"
+    return "STRUCT" if found["struct"] else found[0]
+
+
 def _variants(ref: DatasetRef, texts: DataFrame) -> T.StructType | None:
     """The columns of JSON values, each with the narrowest type that holds all of its values: NULL
     and objects without fields are strings. None if a value cannot be parsed.
@@ -324,12 +337,7 @@ def _variants(ref: DatasetRef, texts: DataFrame) -> T.StructType | None:
     if broken or match is None or not match[1]:
         return None
     text = found.removeprefix("ARRAY<").removesuffix(">") if found.startswith("ARRAY<") else found
-    ddl = re.sub(
-        r"`(?:[^`]|``)*`|\b(VOID\b(?!:)|OBJECT<>)|\b(OBJECT)(?=<)",
-        lambda m: "STRING" if m[1] else "STRUCT" if m[2] else m[0],
-        text,
-    )
-    struct = type_named(ddl)
+    struct = type_named(_NAME_OR_TYPE.sub(_type_of_schema, text))
     assert isinstance(struct, T.StructType)
     for name, kind in ((f.name, f.dataType) for f in struct.fields):
         if "variant" in kind.simpleString():
