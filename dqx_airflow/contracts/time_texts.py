@@ -60,27 +60,24 @@ class TimeFormat:
 
     def _confused(self, letters: set[str]) -> str | None:
         """The mistake of a format that Spark reads, but not as it was meant."""
+        return (
+            self._confused_month(letters)
+            or _confused_day(letters)
+            or _confused_hour(letters)
+            or _confused_second(letters)
+        )
+
+    def _confused_month(self, letters: set[str]) -> str | None:
+        """The mistake of a format with minutes for months, or months for minutes."""
         has_month = not letters.isdisjoint("ML")
         has_hour = not letters.isdisjoint("HhkK")
+        if "m" in letters and not has_hour:
+            return "has minutes (m) without hours: write MM for the month, HH:mm for a time"
         months = [token for token in self._tokens if token["letter"] == "M"]
         has_two_months = len(months) > 1 and "[" not in self.pattern
         is_clock = letters.isdisjoint("ydD")
-        if "m" in letters and not has_hour:
-            return "has minutes (m) without hours: write MM for the month, HH:mm for a time"
         if has_hour and (has_two_months or (has_month and is_clock)):
             return "has a month (M) in its time: write mm for the minutes"
-        if "D" in letters and has_month:
-            return "has the day of the year (D) beside a month: write dd for the day of the month"
-        if {"y", "d"} <= letters and not has_month and "D" not in letters:
-            return "has a year and a day without a month: write MM for the month"
-        if not letters.isdisjoint("hK") and "a" not in letters:
-            return "has hours up to 12 without AM or PM (a): write HH for hours up to 23"
-        if "a" in letters and letters.isdisjoint("hK"):
-            return "has AM or PM (a) beside hours of a whole day: write hh for hours up to 12"
-        if "S" in letters and "s" not in letters:
-            return "has a fraction (S) without seconds: write ss for the seconds"
-        if "s" in letters and "m" not in letters:
-            return "has seconds (s) without minutes: write HH:mm:ss for a time"
         return None
 
     @property
@@ -114,6 +111,35 @@ class TimeFormat:
             expression += f"(?P<{part[0]}>{part[1]})"
         match = re.fullmatch(expression, text, re.IGNORECASE)
         return None if match is None else _moment_of(match.groupdict())
+
+
+def _confused_day(letters: set[str]) -> str | None:
+    """The mistake of a format with a day of the year, or without a month."""
+    has_month = not letters.isdisjoint("ML")
+    if "D" in letters and has_month:
+        return "has the day of the year (D) beside a month: write dd for the day of the month"
+    if {"y", "d"} <= letters and not has_month and "D" not in letters:
+        return "has a year and a day without a month: write MM for the month"
+    return None
+
+
+def _confused_hour(letters: set[str]) -> str | None:
+    """The mistake of a format whose hours need AM or PM, or have it in vain."""
+    has_half_day = not letters.isdisjoint("hK")
+    if has_half_day and "a" not in letters:
+        return "has hours up to 12 without AM or PM (a): write HH for hours up to 23"
+    if "a" in letters and not has_half_day:
+        return "has AM or PM (a) beside hours of a whole day: write hh for hours up to 12"
+    return None
+
+
+def _confused_second(letters: set[str]) -> str | None:
+    """The mistake of a format that lacks a part between two others of a time."""
+    if "S" in letters and "s" not in letters:
+        return "has a fraction (S) without seconds: write ss for the seconds"
+    if "s" in letters and "m" not in letters:
+        return "has seconds (s) without minutes: write HH:mm:ss for a time"
+    return None
 
 
 def _literal(token: re.Match[str]) -> str:

@@ -11,6 +11,7 @@ import binascii
 import re
 from functools import cache
 from importlib.resources import files
+from itertools import pairwise
 
 _PASSWORDS = (
     "password|passwd|passphrase|passcode|pwd|secret(?!ar)|credential|contrase[nñ]a|passwort"
@@ -51,26 +52,39 @@ def is_secret_setting(name: str) -> bool:
     words = _without_endings(_words_of(name))
     if not words:
         return False
-    joined = "".join(words)
-    if words[-1] in ("url", "uri") and ("presigned" in joined or "sas" in words):
-        return True  # the address has a signature
-    if words[-1] in ("header", "headers") and "auth" in words:
+    if _is_secret_address(words):
         return True
-    if "webhook" in joined and words[-1] in ("url", "uri", "webhook", "address"):
-        return True  # who knows the address may post
-    if words[-1] in _words("public last words") or (words[-1] == "tokens" and len(words) > 1):
+    is_count = words[-1] == "tokens" and len(words) > 1
+    if words[-1] in _words("public last words") or is_count:
         return False
+    return _has_secret_word(words) or _is_key(words) or ("sas" in words and "." in name)
+
+
+def _is_secret_address(words: list[str]) -> bool:
+    """True for the name of an address that has a signature, or that lets those who know it post;
+    and for the header that authorizes."""
+    joined = "".join(words)
+    last = words[-1]
+    if last in ("url", "uri") and ("presigned" in joined or "sas" in words):
+        return True
+    if last in ("header", "headers") and "auth" in words:
+        return True
+    return "webhook" in joined and last in ("url", "uri", "webhook", "address")
+
+
+def _has_secret_word(words: list[str]) -> bool:
+    """True for a name with a word, or words, for a password, a token or a connection string."""
     if words[-1] in _words("last words") or not _words("words").isdisjoint(words):
         return True
-    if _JOINED.search(joined):
+    if _JOINED.search("".join(words)):
         return True
-    if "sas" in words and "." in name:
-        return True  # fs.azure.sas.CONTAINER.ACCOUNT
-    if (words[-1] == "str" and "conn" in words) or words[-2:] == ["connection", "string"]:
-        return True
+    return (words[-1] == "str" and "conn" in words) or words[-2:] == ["connection", "string"]
+
+
+def _is_key(words: list[str]) -> bool:
+    """True for a name with a key whose word before it makes it secret: `access_key`."""
     return any(
-        word in ("key", "keys") and number > 0 and words[number - 1] in _words("keys")
-        for number, word in enumerate(words)
+        word in ("key", "keys") and before in _words("keys") for before, word in pairwise(words)
     )
 
 

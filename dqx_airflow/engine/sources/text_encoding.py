@@ -69,14 +69,8 @@ def require_text(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> d
         codec = codecs.lookup(encoding).name
     except LookupError:
         return {}
+    _require_lines(ref, options, encoding, codec)
     is_csv = ref.format == "csv"
-    is_in_lines = not is_on(ref, "multiLine") and "linesep" not in options
-    if is_csv and is_in_lines and codec.startswith(_OF_SEVERAL_BYTES):
-        raise DatasetError(
-            f"dataset '{ref.name}': Spark cannot separate lines of CSV in {encoding}: it looks "
-            "for their end byte by byte",
-            'set the option multiLine="true", which reads each file whole',
-        )
     text_format = _TextFormat(encoding, codec, is_csv, is_csv and has_header(ref))
     filled = [file for file in files if file.size > 0]
     try:
@@ -90,6 +84,17 @@ def require_text(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> d
     if all(look.is_whole for look in looks):
         return {}
     return _unseen_faults(codec, lines_are_skipped=is_csv and not is_on(ref, "multiLine"))
+
+
+def _require_lines(ref: DatasetRef, options: Mapping[str, str], encoding: str, codec: str) -> None:
+    """:raises DatasetError: Spark splits lines of CSV in this encoding within their characters."""
+    is_in_lines = not is_on(ref, "multiLine") and "linesep" not in options
+    if ref.format == "csv" and is_in_lines and codec.startswith(_OF_SEVERAL_BYTES):
+        raise DatasetError(
+            f"dataset '{ref.name}': Spark cannot separate lines of CSV in {encoding}: it looks "
+            "for their end byte by byte",
+            'set the option multiLine="true", which reads each file whole',
+        )
 
 
 def _unseen_faults(codec: str, *, lines_are_skipped: bool) -> dict[str, str]:
