@@ -50,7 +50,7 @@ def list_(
     """List the dates of data that are still blocked or broken, oldest first.
 
     An incident ends when its slice (date, map index, promote_slice) passes, is accepted, or a
-    person closes it. The page "Open slices" in Airflow clears the tasks of all of them in order.
+    person closes it. The page "Open dates" in Airflow clears the tasks of all of them in order.
 
     :param ended: Include those that were repaired, accepted or closed.
     """

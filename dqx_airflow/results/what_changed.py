@@ -23,6 +23,7 @@ from dqx_airflow.results.query import RunsWanted, StoredResults
 from dqx_airflow.results.report_rows import RunRow
 from dqx_airflow.values import MASK, DatasetSnapshot, GateReport, Outcome, Status, Verdict
 from dqx_airflow.values.exact import NUMBERS
+from dqx_airflow.values.report import Arrival
 from dqx_airflow.values.request import days_before
 
 _LOOKED_BACK = 60
@@ -100,22 +101,45 @@ def what_changed(judged: Sequence[GateReport], good: GateReport | None) -> Chang
 
 
 def _arrivals(dataset: DatasetSnapshot, good: DatasetSnapshot | None) -> Iterator[str]:
+    """The commits and files that brought rows, the newest first; then the other new commits, of
+    which those that changed nothing here are only counted."""
     known = good.version if good is not None and good.location == dataset.location else None
     if known is not None and known > (dataset.version or 0):
         known = None  # the table was replaced, or the good run came later
-    for one in dataset.arrivals:
-        at = f"{one.at:%Y-%m-%d %H:%M:%S} UTC" if one.at else "at an unknown time"
-        if not one.name.isdecimal():
-            yield f"{dataset.name}: {one.name}, {at}, {one.size:,} bytes"
-            continue
-        is_new = known is None or int(one.name) > known
-        if one.files or is_new:
-            files = f"{one.files or 'no'} file{'' if one.files == 1 else 's'} of this slice"
-            rows = "" if one.rows is None else f" with {one.rows:,} rows"
-            removed = f", removed {one.removed}" if one.removed else ""
-            old = "" if is_new else f"; already in the last good version {known}"
-            by = f"added {files}{rows}{removed}; {one.by}{old}"
-            yield f"{dataset.name} version {one.name}, {at}: {by}"
+    brought = [one for one in dataset.arrivals if one.files or not one.name.isdecimal()]
+    others = [
+        one
+        for one in dataset.arrivals
+        if one not in brought and (known is None or int(one.name) > known)
+    ]
+    silent = [one for one in others if not one.removed] if brought else []
+    for one in brought:
+        yield _arrival(dataset.name, one, known)
+    for one in others:
+        if one not in silent:
+            yield _arrival(dataset.name, one, known)
+    if silent:
+        versions = [int(one.name) for one in silent]
+        named = f"version {versions[0]}"
+        if len(versions) > 1:
+            named = f"{len(versions)} commits, versions {min(versions)} to {max(versions)}"
+        yield f"{dataset.name}: {named}, added no files of this slice"
+
+
+def _arrival(dataset: str, one: Arrival, known: int | None) -> str:
+    """A commit or a file in words.
+
+    :param known: the version of the last good run; None if that is unknown.
+    """
+    at = f"{one.at:%Y-%m-%d %H:%M:%S} UTC" if one.at else "at an unknown time"
+    if not one.name.isdecimal():
+        return f"{dataset}: {one.name}, {at}, {one.size:,} bytes"
+    files = f"{one.files or 'no'} file{'' if one.files == 1 else 's'} of this slice"
+    rows = "" if one.rows is None else f" with {one.rows:,} rows"
+    removed = f", removed {one.removed}" if one.removed else ""
+    is_new = known is None or int(one.name) > known
+    old = "" if is_new else f"; already in the last good version {known}"
+    return f"{dataset} version {one.name}, {at}: added {files}{rows}{removed}; {one.by}{old}"
 
 
 def _read_again(name: str, judged: Sequence[GateReport]) -> str:
@@ -223,7 +247,11 @@ def _differences(bad: GateReport, good: GateReport) -> list[str]:
     read = [{one.name for one in report.datasets if one.fields} for report in (bad, good)]
     new, old = (_facts(report, read[0] & read[1]) for report in (bad, good))
     changed = [fact for fact in {**new, **old} if new.get(fact) != old.get(fact)][:_MOST_LINES]
-    lines = [f"{fact}: {new.get(fact, 'none')}, was {old.get(fact, 'none')}" for fact in changed]
+    moved = _moved_rows(bad, good)
+    lines = [
+        f"{fact}: {new.get(fact, 'none')}, was {old.get(fact, 'none')}{moved.get(fact, '')}"
+        for fact in changed
+    ]
     values = _measured(bad)
     past = _measured(good)
     moves = []
@@ -234,6 +262,19 @@ def _differences(bad: GateReport, good: GateReport) -> list[str]:
             moves.append((move, f"{label}: {text}, was {before}"))
     lines += [line for _, line in sorted(moves, reverse=True)[:_MOST_MOVED]]
     return lines or ["nothing that the reports show"]
+
+
+def _moved_rows(bad: GateReport, good: GateReport) -> dict[str, str]:
+    """The changes of the numbers of rows, as shares of the good ones: ` (+2.3%)`."""
+    before = {one.name: one.rows for one in good.datasets}
+    moved = {}
+    for one in bad.datasets:
+        rows = before.get(one.name)
+        if rows and one.rows is not None:
+            sign = "+" if one.rows > rows else "-"
+            share = format_percent(abs(one.rows - rows) / rows)
+            moved[f"rows of {one.name}"] = f" ({sign}{share})"
+    return moved
 
 
 def _facts(report: GateReport, readable: Collection[str]) -> dict[str, str]:

@@ -27,6 +27,7 @@ from airflow.models.asset import AssetModel, DagScheduleAssetReference, TaskOutl
 from airflow.models.dag import DagModel
 from airflow.models.dagbag import DBDagBag
 from airflow.models.dagrun import DagRun
+from airflow.models.deadline import Deadline
 from airflow.models.hitl import HITLDetail
 from airflow.models.log import Log
 from airflow.models.serialized_dag import SerializedDagModel
@@ -586,6 +587,16 @@ def _note_of(session: Any, run: TaskRun) -> str:
         )
     )
     return str(getattr(instance, "note", None) or "")
+
+
+def deadline_of(session: Any, dag_id: str, run_id: str) -> datetime | None:
+    """The next deadline of a run of a DAG; None without one."""
+    until: datetime | None = session.scalar(
+        select(func.min(Deadline.deadline_time))
+        .join(DagRun, DagRun.id == Deadline.dagrun_id)
+        .where(DagRun.dag_id == dag_id, DagRun.run_id == run_id)
+    )
+    return until
 
 
 def owners_of(session: Any, dag_id: str) -> str:

@@ -1,4 +1,4 @@
-"""The alerts of the last weeks: unlabelled failures first; and the form that labels one."""
+"""The alerts of the last weeks: unlabelled failures first; and the form that labels them."""
 
 from __future__ import annotations
 
@@ -179,17 +179,71 @@ def alerts(
         filters=filters,
         read_only=client.read_only() if editable else None,
         token=responses.form_token(visitor.user),
+        key_of=_key_of,
     )
+
+
+def _key_of(alert: Alert) -> str:
+    """The key of an alert in the form of the list."""
+    return responses.key_of_row(alert.run_id, alert.verdict.check, alert.verdict.name)
 
 
 @router.post("/label")
 def label(visitor: airflow.VisitorDep, form: responses.Form) -> Response:
-    """Stores a user's label of a failure: first in Airflow's audit log, then in the label table."""
+    """Stores a user's label of failures: first in Airflow's audit log, then in the label table."""
     truth, reason = responses.chosen(form, _GROUND_TRUTH, "ground_truth", "reason", _LONGEST_REASON)
+    found = _picked(visitor, form) if responses.PICKED in form else [_one_alert(visitor, form)]
+    dags = {task.dag_id for _, task in found}
+    responses.require_editor(visitor, dags, _NO_ALERT, "Labels need permission to edit this DAG.")
+    labels = []
+    entries: list[tuple[airflow.TaskRef | str, dict[str, Any]]] = []
+    for alert, task in found:
+        new_label = _label_of(alert, visitor.name, truth, reason)
+        labels.append(new_label)
+        entries.append((task, _facts_of(alert, new_label)))
+    write = partial(write_labels, labels=labels)
+    back = _page_before(form, found[0][1])
+    return responses.recorded_changes(visitor, "dqx label", entries, write, back)
+
+
+def _label_of(alert: Alert, author: str, truth: bool, reason: str) -> Label:
+    return Label(
+        gate=alert.gate,
+        date=alert.date,
+        check=alert.verdict.check,
+        name=alert.verdict.name,
+        ground_truth=truth,
+        author=author,
+        reason=reason or None,
+        suite=alert.suite,
+        run_id=alert.run_id,
+        map_index=alert.map_index,
+    )
+
+
+def _facts_of(alert: Alert, new_label: Label) -> dict[str, Any]:
+    """The entry of a label in the audit log."""
+    return {
+        "gate": alert.gate,
+        "date": alert.date.isoformat(),
+        "map_index": alert.map_index,
+        "check": alert.verdict.check,
+        "assertion": alert.verdict.name,
+        "ground_truth": new_label.ground_truth,
+        "reason": new_label.reason,
+        "report": alert.run_id,
+        "label": new_label.id,
+    }
+
+
+def _one_alert(visitor: airflow.Visitor, form: Mapping[str, str]) -> tuple[Alert, airflow.TaskRef]:
+    """The alert in the form of a tab, with its task, which the user may edit.
+
+    :raises Refused: there is none, or the user may not.
+    """
     client = responses.store_client()
-    run_id = form.get("report", "")
     columns = ("attempt_id", "gate", "run_id", "dataset_date")
-    where = [equals("run_id", run_id)]
+    where = [equals("run_id", form.get("report", ""))]
     order = 'ORDER BY "finished_at", "run_id"'
     runs = client.ask(lambda store: tuple(store.select(RUNS, columns, where, order)))
     task = _task_of_run(visitor.session, runs)
@@ -199,33 +253,29 @@ def label(visitor: airflow.VisitorDep, form: responses.Form) -> Response:
     answer = client.ask(lambda store: alert_of(store, runs.found[0], check, name))
     if task is None or not answer.found:
         raise _NO_ALERT
-    alert = answer.found[0]
-    new_label = Label(
-        gate=alert.gate,
-        date=alert.date,
-        check=check,
-        name=name,
-        ground_truth=truth,
-        author=visitor.name,
-        reason=reason or None,
-        suite=alert.suite,
-        run_id=alert.run_id,
-        map_index=alert.map_index,
-    )
-    facts = {
-        "gate": alert.gate,
-        "date": alert.date.isoformat(),
-        "map_index": alert.map_index,
-        "check": check,
-        "assertion": name,
-        "ground_truth": truth,
-        "reason": new_label.reason,
-        "report": alert.run_id,
-        "label": new_label.id,
-    }
-    write = partial(write_labels, labels=[new_label])
-    back = _page_before(form, task)
-    return responses.recorded_change(visitor, "dqx label", [task], facts, write, back)
+    return answer.found[0], task
+
+
+def _picked(
+    visitor: airflow.Visitor, form: Mapping[str, str]
+) -> list[tuple[Alert, airflow.TaskRef]]:
+    """The checked alerts of the list, with their tasks.
+
+    :raises Refused: one of them is not among the alerts that the user may see.
+    """
+    keys = {*form[responses.PICKED].split()}
+    client = responses.store_client()
+    tasks = airflow.gate_tasks(visitor)
+    rows = gate_rows(airflow.recent_runs(visitor.session, tasks.tasks), tasks.dags)
+    gates = client.ask(lambda store: store.gates_of(recent_attempts(rows)))
+    answer = client.ask(lambda store: recent_alerts(store, gates.found))
+    if answer.problem is not None:
+        raise responses.Refused(HTTPStatus.SERVICE_UNAVAILABLE, answer.problem)
+    chosen = [alert for alert in answer.found if _key_of(alert) in keys]
+    known = airflow.tasks_of(visitor.session, {alert.attempt_id for alert in chosen})
+    if len(chosen) < len(keys) or any(alert.attempt_id not in known for alert in chosen):
+        raise _NO_ALERT
+    return [(alert, known[alert.attempt_id]) for alert in chosen]
 
 
 def _task_of_run(session: Any, runs: Answer[Any]) -> airflow.TaskRef | None:

@@ -5,22 +5,34 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
-from functools import partial
+from datetime import date, datetime, timedelta, timezone
+from functools import cache, partial
 from itertools import chain, takewhile
 from typing import Annotated, NamedTuple, TypeVar
+from uuid import uuid4
 
-from fastapi import Depends
+from fastapi import Depends, Response
+from fastapi.responses import JSONResponse
 
 from dqx_airflow.results.alerts import unlabelled_counts
-from dqx_airflow.results.incidents import WAITING
+from dqx_airflow.results.incidents import WAITING, Incident, IncidentNote, judged_rows
 from dqx_airflow.results.query import RunsWanted, StoredResults
 from dqx_airflow.ui import report_view
-from dqx_airflow.ui.airflow import DEPTH, GateDag, Question, SessionDep, TaskRun, TasksDep
+from dqx_airflow.ui.airflow import (
+    DEPTH,
+    GateDag,
+    Question,
+    TaskRun,
+    TasksDep,
+    Visitor,
+    VisitorDep,
+    gate_tasks,
+)
 from dqx_airflow.ui.api import PageRouter
+from dqx_airflow.ui.deciding import HeldBack
 from dqx_airflow.ui.json_members import NotInJson
-from dqx_airflow.ui.responses import Filters, Page, PageNumber, Paging, store_client
-from dqx_airflow.ui.slices_page import open_of
+from dqx_airflow.ui.responses import Filters, Page, PageNumber, Paging, form_token, store_client
+from dqx_airflow.ui.slices_page import OpenSlice, open_of
 from dqx_airflow.ui.store import StoreClient
 from dqx_airflow.ui.stored_summaries import reported_runs
 from dqx_airflow.ui.summary_view import outcome_of_summary, view_of_summary
@@ -357,6 +369,100 @@ def _map_index(row: GateRow) -> int:
     return instances.pop() if len(instances) == 1 else -1
 
 
+_NEED_PEOPLE = (WAITING, "blocked", "broken", NO_REPORT)
+"""The states about which a person has to do something, what is decided first before the others."""
+
+_DECIDED = ("accepted", "warned")
+_FOLDED_FROM = 20
+
+
+@dataclass(frozen=True, slots=True)
+class GateGroup:
+    """Gates that are shown together: those that need a person, those about which someone has
+    decided or that warned, and the others. `is_folded` is set if they are many and fine."""
+
+    title: str
+    about: str
+    rows: tuple[GateRow, ...]
+    is_folded: bool = False
+
+
+def groups_of_rows(rows: Sequence[GateRow]) -> tuple[GateGroup, ...]:
+    """The groups of gates, without empty ones."""
+    urgent = tuple(row for row in rows if _urgency(row) == 0)
+    decided = tuple(row for row in rows if _urgency(row) == 1)
+    fine = tuple(row for row in rows if _urgency(row) == 2)
+    groups = (
+        GateGroup("Need you", "the most urgent first", urgent),
+        GateGroup("Decided or warned", "nothing to do", decided),
+        GateGroup("Passed", _freshness(fine), fine, is_folded=len(fine) > _FOLDED_FROM),
+    )
+    return tuple(group for group in groups if group.rows)
+
+
+def _urgency(row: GateRow) -> int:
+    """0 for a gate that needs a person, 1 for one about which one has decided or that warned."""
+    if row.state in _NEED_PEOPLE or row.is_late:
+        return 0
+    return 1 if row.state in _DECIDED else 2
+
+
+def _place(row: GateRow) -> tuple[object, ...]:
+    """The place of a gate on the board."""
+    known = _NEED_PEOPLE.index(row.state) if row.state in _NEED_PEOPLE else len(_NEED_PEOPLE)
+    return _urgency(row), known
+
+
+def _freshness(rows: Sequence[GateRow]) -> str:
+    """When the gate ran that has not run for the longest time."""
+    ran = [row.ran for row in rows]
+    known = [at for at in ran if at is not None]
+    if not known or len(known) < len(ran):
+        return ""
+    return f"all of them since {min(known):%m-%d %H:%M} UTC"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenOfGate:
+    """The open dates of a gate: the first one, None if that is unknown, their number, the newest
+    incident if any date was judged, and the rows that its target lacks."""
+
+    since: date | None
+    count: int
+    newest: Incident | None
+    held_back: HeldBack
+
+    @property
+    def taken(self) -> IncidentNote | None:
+        """The acknowledgement of the newest date."""
+        return self.newest.acknowledgement if self.newest else None
+
+
+def open_by_gate(
+    client: StoreClient, slices: Iterable[OpenSlice]
+) -> dict[tuple[str, str], OpenOfGate]:
+    """The open dates of gates, by DAG and task.
+
+    :param slices: oldest data first.
+    """
+    by_gate: dict[tuple[str, str], list[OpenSlice]] = {}
+    for one in slices:
+        by_gate.setdefault((one.dag_id, one.task_id), []).append(one)
+    incidents = [one.incident for own in by_gate.values() for one in own if one.incident]
+    judged = dict(client.ask(lambda store: tuple(judged_rows(store, incidents).items())).found)
+    found = {}
+    for gate, own in by_gate.items():
+        of_gate = [one.incident for one in own if one.incident is not None]
+        dates = [one.date for one in own if one.date is not None]
+        found[gate] = OpenOfGate(
+            since=min(dates, default=None),
+            count=len(own),
+            newest=of_gate[-1] if of_gate else None,
+            held_back=HeldBack.of([judged.get(one.id, ()) for one in of_gate]),
+        )
+    return found
+
+
 class BoardPage(NamedTuple):
     """A page of the board. `counts` are the gates by status, `late` those with a missing run, and
     `open_slices` the dates that are not good, by DAG and task as in `lake.gate`."""
@@ -370,22 +476,24 @@ class BoardPage(NamedTuple):
 
 @router.get("/board")
 def board(
-    session: SessionDep,
+    visitor: VisitorDep,
     tasks: TasksDep,
     filters: Annotated[BoardFilters, Depends()],
     page: PageNumber,
 ) -> Page[BoardPage]:
-    """The gates of all DAGs that the user may read, worst first."""
+    """The gates of all DAGs that the user may read, those first that need a person."""
     now = datetime.now(timezone.utc)
+    session = visitor.session
     client = store_client()
     recent = reported_runs(session, client, tasks.tasks)
     rows = gate_rows(recent, tasks.dags, now)
     open_, _ = open_of(session, client, tasks, recent)
     session.close()
-    matching = [row for row in rows if filters.wants(row)]
+    matching = sorted((row for row in rows if filters.wants(row)), key=_place)
     paging = Paging.of(page, len(matching))
     shown = paging.shown(matching)
     states = Counter(row.state for row in rows)
+    may_edit = cache(visitor.may_edit)
     counts = {state: states[state] for state in STATES_WORST_FIRST if states[state]}
     choices = {
         "dag": _choices(row.dag_id for row in rows),
@@ -403,4 +511,45 @@ def board(
         choices=choices,
         filters=filters,
         alerts=counts_of_rows(client, list(shown)),
+        needing=sum(_urgency(row) == 0 for row in rows),
+        groups=groups_of_rows(shown),
+        opened=open_by_gate(client, open_),
+        note_ids={
+            (row.dag_id, row.task_id): uuid4()
+            for row in shown
+            if _urgency(row) == 0 and may_edit(row.dag_id)
+        },
+        token=form_token(visitor.user),
     )
+
+
+_COUNTED_FOR = timedelta(seconds=30)
+_counted: dict[str, tuple[datetime, dict[str, int]]] = {}
+"""The last counts of each user, with their times."""
+
+
+@router.get("/counts")
+def counts(visitor: VisitorDep) -> Response:
+    """The numbers in the bar of all pages, by the address of the page that they lead to: gates that
+    need a person, open dates, and alerts without a label. They are at most half a minute old."""
+    now = datetime.now(timezone.utc)
+    user = str(visitor.user.get_id())
+    at, found = _counted.get(user, (now - 2 * _COUNTED_FOR, {}))
+    if now - at > _COUNTED_FOR:
+        found = _counts_of(visitor, now)
+        _counted[user] = now, found
+    return JSONResponse(found)
+
+
+def _counts_of(visitor: Visitor, now: datetime) -> dict[str, int]:
+    client = store_client()
+    tasks = gate_tasks(visitor)
+    recent = reported_runs(visitor.session, client, tasks.tasks)
+    rows = gate_rows(recent, tasks.dags, now)
+    open_, _ = open_of(visitor.session, client, tasks, recent)
+    visitor.session.close()
+    return {
+        "board": sum(_urgency(row) == 0 for row in rows),
+        "slices": len(open_),
+        "alerts": sum(counts_of_rows(client, list(rows)).values()),
+    }

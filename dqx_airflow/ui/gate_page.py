@@ -14,15 +14,19 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 from fastapi import Depends, Response
 
 from dqx_airflow.diagnostics.verdicts import shadow_changes
+from dqx_airflow.limits import LONGEST_WAIVER
 from dqx_airflow.results.alerts import labels_of
-from dqx_airflow.results.decisions import waivers_of, why_not_acceptable
+from dqx_airflow.results.decisions import waivers_of
+from dqx_airflow.results.incidents import Incident, judged_rows, stored_incidents
+from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.stored_labels import Label
 from dqx_airflow.results.what_changed import Changes, is_good_before, what_changed
-from dqx_airflow.ui import airflow, report_view, responses
+from dqx_airflow.ui import airflow, deciding, report_view, responses
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.assertion_view import AssertionView, assertion_view, histories
 from dqx_airflow.ui.board_page import GateRow, gate_rows
 from dqx_airflow.ui.failing_rows import csv_of
+from dqx_airflow.ui.questions import as_airflow_knows
 from dqx_airflow.ui.responses import form_token
 from dqx_airflow.ui.source_view import sources_of
 from dqx_airflow.ui.store import Answer, StoreClient
@@ -30,6 +34,7 @@ from dqx_airflow.ui.stored_summaries import last_judged, with_summaries
 from dqx_airflow.ui.summary_view import view_of_summary
 from dqx_airflow.values import FailingRow, GateReport, Outcome, SourceFile, worst_outcome
 from dqx_airflow.values.report import ShadowReport, Waiver
+from dqx_airflow.values.request import days_before
 
 STOPPED_STATES = ("upstream_failed", "skipped")
 """The states of a task that an upstream task prevented from running."""
@@ -269,33 +274,52 @@ class _Context:
         return _until(self.past.found, chosen) if chosen is not None else ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Rights:
-    """The actions on the page that the user may take: labels and waivers, clearing the task, and
-    accepting its data. `read_only` says why the store cannot be written."""
+_DAYS_AROUND = 14
+"""How many days around the data of a report its open neighbours are looked for."""
 
-    edits: bool
-    clears: bool
-    accepts: bool
-    read_only: str | None
 
-    @classmethod
-    def of(
-        cls, visitor: airflow.Visitor, client: StoreClient, found: _TaskReports, outcome: Outcome
-    ) -> _Rights:
-        """The rights of a user on a displayed report; a superseded one cannot be accepted."""
-        dag_id = found.run.dag_id
-        chosen = found.chosen
-        edits = visitor.may_edit(dag_id)
-        if not edits or chosen is None:
-            return cls(edits, clears=False, accepts=False, read_only=None)
-        may_clear = not found.is_superseded and visitor.may_clear(dag_id)
-        return cls(
-            edits,
-            clears=may_clear and outcome in _STOPS,
-            accepts=may_clear and not why_not_acceptable(chosen),
-            read_only=client.read_only(),
-        )
+def _open_dates(
+    session: Any, client: StoreClient, found: _TaskReports, clearing: airflow.Clearing | None
+) -> deciding.OpenDates | None:
+    """The displayed date of a blocked or broken gate, with the open dates beside it; None if it is
+    not open, or the store does not have it."""
+    chosen = found.chosen
+    if chosen is None or found.is_superseded or chosen.outcome not in _STOPS:
+        return None
+    key, run = chosen.run_key, found.run
+    gates = {report.run_key.gate for report in found.reports}
+    wanted = RunsWanted(
+        gates,
+        since=days_before(key.date, _DAYS_AROUND),
+        until=days_before(key.date, -_DAYS_AROUND),
+        map_index=key.map_index if key.map_index >= 0 else None,
+    )
+    stored = client.ask(lambda store: stored_incidents(store, wanted)).found
+    questions = airflow.questions_of(session, {run.attempt_id})
+    incidents: tuple[Incident, ...] = as_airflow_knows(stored, questions)
+    own = [one for one in incidents if chosen.run_id in {bad.run_id for bad in one.last_of_each}]
+    if not own or not own[0].is_open:
+        return None
+    around = deciding.group_to_show(incidents, own[0].date, own[0].id)
+    question = questions.get(run.attempt_id)
+    attempts = {bad.attempt.id for bad in own[0].last_of_each}
+    reports = {
+        report.run_id: report
+        for report in client.ask(lambda store: store.reports_of(attempts)).found
+    }
+    judged = dict(client.ask(lambda store: tuple(judged_rows(store, own).items())).found)
+    task = airflow.TaskRef(run.dag_id, run.run_id, run.task_id, run.map_index)
+    return deciding.OpenDates(
+        task,
+        (own[0],),
+        reports,
+        deciding.faults_of(own, reports),
+        judged,
+        deciding.Downstream.of(session, run.dag_id, run.task_id, run.run_id),
+        [clearing] if clearing else [],
+        {own[0].id: question} if question else {},
+        since=around[-1].date if around else None,
+    )
 
 
 @router.get("/gate", dependencies=[airflow.READS_DAG])
@@ -353,13 +377,14 @@ def _report_page(
         context = _Context.of(client, chosen, reads_code=reads_code)
     history = context.history(chosen)
     assertions = _assertions(found.run, view, history)
-    rights = _Rights.of(visitor, client, found, view.outcome)
     clearing = _clearing(visitor.session, found, view.outcome)
     mark = airflow.mark_of(visitor.session, found.run)
     visitor.session.close()
     page = _gate_page(found, view, context, assertions, filters, clearing, mark)
     parts = _parts(found.reports, chosen)
     root = client.root if view.is_whole else view.results_root
+    edits = visitor.may_edit(found.run.dag_id)
+    dates = _open_dates(visitor.session, client, found, clearing)
     return responses.Page(
         "gate.html",
         page,
@@ -374,14 +399,40 @@ def _report_page(
         parts=parts,
         attempt=_attempt_in_links(chosen, parts) if attempt else "",
         root=shlex.quote(root) if root else "",
-        waivers={(waiver.check, waiver.name): waiver for waiver in page.waivers},
+        waived={(waiver.check, waiver.name): waiver for waiver in page.waivers},
         labels={(label.check, label.name): label for label in page.labels},
-        edits=rights.edits,
-        read_only=rights.read_only,
+        edits=edits,
+        read_only=client.read_only() if edits and chosen is not None else None,
         token=form_token(visitor.user),
-        acceptable=rights.accepts,
-        clears=rights.clears,
+        **_deciding(visitor, client, dates, found, view),
     )
+
+
+def _deciding(
+    visitor: airflow.Visitor,
+    client: StoreClient,
+    dates: deciding.OpenDates | None,
+    found: _TaskReports,
+    view: report_view.ReportView,
+) -> dict[str, Any]:
+    """The values of the answers and of the ways out; None for a report that is not open."""
+    if dates is None:
+        return {"short": None, "ways": None}
+    run, incident = found.run, dates.group[0]
+    owners = airflow.owners_of(visitor.session, run.dag_id)
+    return {
+        "short": deciding.in_short(dates, owners, view.contract),
+        "ways": deciding.ways_out(visitor, client, dates),
+        "fields": {
+            "dag_id": run.dag_id,
+            "task_id": run.task_id,
+            "instance": run.map_index if run.map_index >= 0 else "",
+            "on": incident.date,
+            "report": view.run_id,
+        },
+        "latest": datetime.now(timezone.utc).date() + LONGEST_WAIVER,
+        "shown": " ".join(sorted(bad.run_id for bad in incident.last_of_each)),
+    }
 
 
 def _assertions(

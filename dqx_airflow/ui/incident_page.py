@@ -1,15 +1,15 @@
-"""The page of an incident: the slices that are blocked, their faults, the waiting tasks, the notes
-of people; and the forms for notes, waivers, acceptances, and for clearing the tasks."""
+"""The page of an incident: the dates that are blocked, their faults, the waiting tasks, what
+happened; and the forms for notes, waivers, acceptances, and for clearing the tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timezone
 from functools import partial
 from http import HTTPStatus
 from typing import Any, NamedTuple
-from uuid import UUID, uuid4, uuid5
+from uuid import UUID, uuid5
 
 from fastapi import Response
 
@@ -19,60 +19,18 @@ from dqx_airflow.results import decisions
 from dqx_airflow.results import incidents as records
 from dqx_airflow.results.incidents import ACCEPTED, ACKNOWLEDGED, CLOSED, COMMENT, Incident
 from dqx_airflow.results.query import RunsWanted
-from dqx_airflow.results.report_rows import RunRow
 from dqx_airflow.results.what_changed import Changes, changes_before
-from dqx_airflow.ui import airflow, responses
+from dqx_airflow.ui import airflow, deciding, responses
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.clearing import clear_tasks, require_clearable, tasks_of, version_in
 from dqx_airflow.ui.questions import as_airflow_knows
 from dqx_airflow.ui.report_view import ReportView, view_of_report
 from dqx_airflow.ui.responses import Page, form_token
 from dqx_airflow.ui.store import Answer, StoreClient
-from dqx_airflow.ui.verdict_text import failing_total
-from dqx_airflow.values import EnforcedContract, GateReport, Status, Verdict
+from dqx_airflow.ui.verdict_text import counted_value, failing_total, limit_words
+from dqx_airflow.values import EnforcedContract, GateReport, Status
 from dqx_airflow.values.report import Waiver
 from dqx_airflow.values.request import day_in, days_before
-
-
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """An assertion that did not pass in `run`, the last bad run of its suite for a slice. `failing`
-    is the number of failing rows and of all rows."""
-
-    run: RunRow
-    verdict: Verdict
-    blocks: bool
-    failing: str
-
-
-def faults_of(
-    incidents: Sequence[Incident], reports: Mapping[str, GateReport]
-) -> tuple[Fault, ...]:
-    """The assertions that did not pass in the last bad reports of all slices: blocking ones first,
-    then by severity, each with its dates, newest first."""
-    runs = (run for incident in incidents for run in incident.last_of_each)
-    found = [
-        fault
-        for run in runs
-        if run.run_id in reports
-        for fault in _faults(run, reports[run.run_id])
-    ]
-    found.sort(key=lambda fault: fault.run.run_key.date, reverse=True)
-    return tuple(sorted(found, key=_rank))
-
-
-def _rank(fault: Fault) -> tuple[object, ...]:
-    verdict = fault.verdict
-    return not fault.blocks, verdict.severity.value, verdict.check, verdict.name
-
-
-def _faults(run: RunRow, report: GateReport) -> Iterator[Fault]:
-    view = view_of_report(report)
-    for verdict in view.verdicts:
-        if view.is_wrong(verdict):
-            blocks = view.fail_on is None or verdict.can_block(view.fail_on)
-            yield Fault(run, verdict, blocks, failing_total(verdict, report.datasets))
-
 
 router = PageRouter()
 
@@ -122,7 +80,7 @@ class IncidentPage(NamedTuple):
     marks: dict[str, airflow.Mark]
     last: list[ReportView]
     contract: EnforcedContract | None
-    faults: tuple[Fault, ...]
+    faults: tuple[deciding.Fault, ...]
     more_faults: int
     changes: tuple[tuple[str, Changes], ...]
     waiting: list[tuple[airflow.TaskRef, str]]
@@ -179,7 +137,7 @@ def _find(
     answer = client.ask(lambda store: records.stored_incidents(store, wanted))
     questions = airflow.questions_of(session, {one.last.attempt.id for one in answer.found})
     incidents = as_airflow_knows(answer.found, questions)
-    group = _group_to_show(incidents, on, first)
+    group = deciding.group_to_show(incidents, on, first)
     return _Found(gates, incidents, group, known.problem or answer.problem)
 
 
@@ -192,24 +150,6 @@ def _gates_on(
     rows = client.ask(lambda store: tuple(store.run_rows(wanted, ("attempt_id", "gate")))).found
     tasks = airflow.tasks_of(session, {row["attempt_id"] for row in rows})
     return tuple(row["gate"] for row in rows if _task_of(row, tasks) == _name_of(task))
-
-
-def _group_to_show(
-    incidents: Sequence[Incident], on: date | None, first: str
-) -> tuple[Incident, ...]:
-    """The incident of a date, the newest open one first, with its open neighbours.
-
-    :param first: the id of the incident, if there are several on the date; else empty.
-    """
-    at_date = [one for one in incidents if on in (None, one.date) and first in ("", one.id)]
-    if not at_date:
-        return ()
-    at_date.sort(key=lambda one: not one.is_open)  # stable: the newest of the open ones first
-    chosen = at_date[0]
-    for group in records.groups_of(one for one in incidents if one.is_open):
-        if chosen in group:
-            return tuple(group)
-    return (chosen,)
 
 
 def _name_of(task: airflow.TaskRef) -> str:
@@ -259,30 +199,176 @@ def _page(
     last_runs = {run.run_id for one in group for run in one.last_of_each}
     context = _Context.of(client, group, gates)
     reports = {report.run_id: report for report in context.reports.found}
-    faults = faults_of(group, reports)
+    faults = deciding.faults_of(group, reports)
     now = datetime.now(timezone.utc)
     waivers = [waiver for waiver in context.waivers.found if waiver.is_active(now)]
-    last_reports = [report for report in context.reports.found if report.run_id in last_runs]
-    edits = visitor.may_edit(task.dag_id)
     clearings = []
     if group[0].is_open:
         refs = tasks_of(visitor.session, group)
         clearings = [airflow.clearing_of(visitor.session, ref) for ref in refs[:_MOST_CLEARINGS]]
+    last_run = group[0].last.run_key.dag_run_id
+    downstream = deciding.Downstream.of(visitor.session, task.dag_id, task.task_id, last_run)
+    page = _incident_page(
+        visitor.session, found, task, context, faults, waivers, clearings, downstream
+    )
+    newest = group[0]
+    open_dates = deciding.OpenDates(
+        task, group, reports, faults, page.judged, downstream, clearings, page.questions
+    )
     return Page(
         "incident.html",
-        _incident_page(visitor.session, found, task, context, faults, waivers, clearings),
+        page,
         has_suites=len(gates) > 1,
-        waivable=_waivable(faults),
+        ended=None if newest.is_open else deciding.Ended(newest, page.judged.get(newest.id, ())),
+        short=deciding.in_short(open_dates, page.owners, page.contract),
+        ways=deciding.ways_out(visitor, client, open_dates),
+        table=_dates_table(page, reports, faults),
+        timeline=_timeline(page),
+        fields={
+            "dag_id": task.dag_id,
+            "task_id": task.task_id,
+            "instance": task.map_index if task.map_index >= 0 else "",
+            "on": newest.date,
+            "first": newest.id,
+        },
         waived={(waiver.check, waiver.name): waiver for waiver in waivers},
         latest=now.date() + LONGEST_WAIVER,
         shown=" ".join(sorted(last_runs)),
-        acceptable=not all(map(decisions.why_not_acceptable, last_reports)),
-        edits=edits,
-        clears=visitor.may_clear(task.dag_id),
-        read_only=client.read_only() if edits else None,
         token=form_token(visitor.user),
-        note_id=uuid4(),
     )
+
+
+_MOST_COLUMNS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Column:
+    """An assertion that failed on a date of the group, with its gate."""
+
+    gate: str
+    check: str
+    name: str
+    limit: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """An assertion on a date: its value as shown, a sign for its status, its failing rows."""
+
+    value: str
+    sign: str
+    is_wrong: bool
+    failing: str
+
+
+@dataclass(frozen=True, slots=True)
+class _DateRow:
+    """A date of the group. `cells` are its assertions in the order of the columns, None for one
+    that its report does not have."""
+
+    incident: Incident
+    cells: tuple[_Judged | None, ...]
+    held_back: deciding.HeldBack
+
+
+@dataclass(frozen=True, slots=True)
+class _DatesTable:
+    """The dates of a group, and the first assertions that failed on any of them."""
+
+    columns: tuple[_Column, ...]
+    rows: tuple[_DateRow, ...]
+
+
+_SIGNS = {Status.FAILED: "✕", Status.ERROR: "?", Status.PASSED: "✓", Status.SKIPPED: "\N{EN DASH}"}
+
+
+def _dates_table(
+    page: IncidentPage, reports: Mapping[str, GateReport], faults: Iterable[deciding.Fault]
+) -> _DatesTable:
+    """The table of dates and assertions, oldest date first."""
+    columns: dict[tuple[str, str, str], _Column] = {}
+    for fault in faults:
+        verdict, gate = fault.verdict, fault.run.run_key.gate
+        key = gate, verdict.check, verdict.name
+        columns.setdefault(key, _Column(*key, limit_words(verdict)))
+    shown = tuple(columns.values())[:_MOST_COLUMNS]
+    rows = [
+        _DateRow(
+            one,
+            tuple(_judged(one, column, reports) for column in shown),
+            deciding.HeldBack.of([page.judged.get(one.id, ())]),
+        )
+        for one in reversed(page.group)
+    ]
+    return _DatesTable(shown, tuple(rows))
+
+
+def _judged(
+    incident: Incident, column: _Column, reports: Mapping[str, GateReport]
+) -> _Judged | None:
+    """An assertion in the last bad report on a date."""
+    for run in incident.last_of_each:
+        report = reports.get(run.run_id)
+        if report is None or run.run_key.gate != column.gate:
+            continue
+        for verdict in report.verdicts:
+            if (verdict.check, verdict.name) == (column.check, column.name):
+                return _Judged(
+                    value=counted_value(verdict),
+                    sign=_SIGNS[verdict.status],
+                    is_wrong=verdict.status in (Status.FAILED, Status.ERROR),
+                    failing=failing_total(verdict, report.datasets),
+                )
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Event:
+    """An entry of the timeline of an incident: a run, a decision, or a note."""
+
+    at: datetime
+    kind: str
+    who: str = ""
+    words: str = ""
+    text: str = ""
+
+
+_MOST_EVENTS = 100
+_WORDS_OF_NOTES = {
+    ACKNOWLEDGED: "takes it",
+    CLOSED: "closed it",
+    ACCEPTED: "accepted the data",
+    records.ASKED: "asked",
+    records.KEPT: "kept it blocked",
+}
+
+
+def _timeline(page: IncidentPage) -> list[_Event]:
+    """What happened to the dates of a group, newest first: bad runs, the run that ended it, the
+    states that people gave the task in Airflow, and their notes."""
+    events = [
+        _Event(one.at, "marked", one.author, f"set the task to {one.state} in Airflow", one.note)
+        for one in page.marks.values()
+    ]
+    for one in page.group:
+        for run in one.runs:
+            again = "" if run is one.first else "again, "
+            worst = f"; worst: {run.worst}" if run.worst else ""
+            failed = f"{run.failed} of {run.assertions} failed{worst}"
+            words = f"{again}data of {one.date}, attempt {run.attempt.number}: {failed}"
+            events.append(_Event(run.finished_at, run.outcome.value, words=words))
+        if one.repair is not None:
+            words = f"data of {one.date}, attempt {one.repair.attempt.number}"
+            for rows in deciding.Ended(one, page.judged.get(one.id, ())).promoted:
+                assert rows.promoted is not None
+                where = f"version {rows.promoted.version} of {rows.target}"
+                words += f"; {rows.promoted.rows:,} rows promoted as {where}"
+            events.append(_Event(one.repair.finished_at, one.status, words=words))
+    for note in page.notes:
+        words = _WORDS_OF_NOTES.get(note.kind, "")
+        events.append(_Event(note.at, note.kind, note.author, words, note.text))
+    events.sort(key=lambda event: event.at, reverse=True)
+    return events[:_MOST_EVENTS]
 
 
 def _incident_page(
@@ -290,9 +376,10 @@ def _incident_page(
     found: _Found,
     task: airflow.TaskRef,
     context: _Context,
-    faults: Sequence[Fault],
+    faults: Sequence[deciding.Fault],
     waivers: list[Waiver],
     clearings: list[airflow.Clearing],
+    downstream: deciding.Downstream,
 ) -> IncidentPage:
     group = found.group
     newest = group[0]
@@ -302,7 +389,6 @@ def _incident_page(
         view_of_report(reports[run.run_id]) for run in newest.last_of_each if run.run_id in reports
     ]
     contracts = [view.contract for view in views if view.contract is not None]
-    after = sorted(airflow.graph_of_dag(session, task.dag_id).after(task.task_id))
     questions = airflow.questions_of(session, {one.last.attempt.id for one in group})
     return IncidentPage(
         task=task,
@@ -323,8 +409,8 @@ def _incident_page(
         faults=tuple(faults[:_MOST_FAULTS]),
         more_faults=len(faults[_MOST_FAULTS:]),
         changes=context.changes.found,
-        waiting=_waiting(session, task, newest.last.run_key.dag_run_id, after),
-        assets=airflow.assets_of(session, task.dag_id, [task.task_id, *after]),
+        waiting=_waiting(session, task, newest.last.run_key.dag_run_id, downstream.tasks),
+        assets=dict(downstream.assets),
         owners=airflow.owners_of(session, task.dag_id),
         waivers=waivers,
         notes=_notes_of(group),
@@ -363,15 +449,6 @@ def _notes_of(group: Sequence[Incident]) -> list[records.IncidentNote]:
     """The notes on incidents, oldest first; a note on several slices once."""
     notes = {(note.at, note.author, note.kind): note for one in group for note in one.notes}
     return [notes[key] for key in sorted(notes)][-_MOST_NOTES:]
-
-
-def _waivable(faults: Iterable[Fault]) -> dict[tuple[str, str, str], Fault]:
-    """The faults that a person may waive, by gate, check and assertion."""
-    return {
-        (fault.run.run_key.gate, fault.verdict.check, fault.verdict.name): fault
-        for fault in faults
-        if fault.verdict.status is Status.FAILED and not fault.verdict.is_protected
-    }
 
 
 @router.post("/incident")

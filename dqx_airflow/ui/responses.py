@@ -14,11 +14,13 @@ import base64
 import hashlib
 import math
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from datetime import date, datetime, timezone
 from functools import cache
 from http import HTTPStatus
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
@@ -36,7 +38,16 @@ from dqx_airflow.ui.airflow import GetUserDep, TaskRef, TaskRun, known_results, 
 from dqx_airflow.ui.failing_rows import samples_of
 from dqx_airflow.ui.site import MENU
 from dqx_airflow.ui.store import StoreClient, client_of
-from dqx_airflow.ui.verdict_text import clause_line, limit_of, raw_of, reading_of, value_of
+from dqx_airflow.ui.verdict_text import (
+    clause_line,
+    counted_value,
+    limit_of,
+    limit_words,
+    raw_of,
+    reading_of,
+    sentence_of,
+    value_of,
+)
 from dqx_airflow.values import RunKey
 
 if TYPE_CHECKING:
@@ -235,6 +246,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals |= {function.__name__: function for function in _CALLED_BY_PAGES}
+    environment.globals["spoken"] = spoken
+    environment.globals["as_of"] = _as_of
     environment.globals["menu"] = MENU
     environment.globals["style"] = Markup(STYLE)  # noqa: S704 (our own file)
     environment.globals["script"] = Markup(SCRIPT)  # noqa: S704 (our own file)
@@ -243,12 +256,18 @@ def _environment() -> Environment:
         "value": format_value,
         "duration": format_duration,
         "shown": value_of,
+        "counted": counted_value,
+        "sentence": sentence_of,
+        "limit_words": limit_words,
         "limit": limit_of,
         "raw": raw_of,
         "samples": samples_of,
         "ago": _ago,
         "moment": _timestamp,
+        "short": _short,
+        "clock": _clock,
         "iso": _iso,
+        "count": _count,
     }
     return environment
 
@@ -270,9 +289,41 @@ def _timestamp(value: date | datetime | None) -> str:
 
 
 def _ago(value: datetime) -> str:
-    """The elapsed time in its largest unit: `2 hours ago`."""
+    """The elapsed time, or the time to come, in its largest unit: `2 hours ago`, `in 2 hours`."""
     past = (datetime.now(timezone.utc) - _utc(value)).total_seconds()
-    return f"{' '.join(format_duration(past).split()[:2])} ago" if past >= 60 else "just now"
+    words = " ".join(format_duration(abs(past)).split()[:2])
+    if past >= 60:
+        return f"{words} ago"
+    if past <= -60:
+        return f"in {words}"
+    return "just now" if past >= 0 else "in less than a minute"
+
+
+def _short(value: datetime) -> str:
+    """A time in a list, in which the year and the seconds are noise: `11-28 03:12 UTC`."""
+    return f"{_utc(value):%m-%d %H:%M} UTC"
+
+
+def _clock(value: datetime) -> str:
+    """The time of a day: `03:12:05 UTC`."""
+    return f"{_utc(value):%H:%M:%S} UTC"
+
+
+def _count(value: int, one: str, several: str = "") -> str:
+    """A number with the noun that it counts: `1 row`, `12,480 rows`.
+
+    :param several: the plural; by default the noun with an `s`.
+    """
+    return f"{value:,} {one if value == 1 else several or f'{one}s'}"
+
+
+def spoken(states: Iterable[str]) -> str:
+    """A strip of states in words: `12 passed, then 2 blocked`."""
+    return ", then ".join(f"{len([*own])} {state}" for state, own in groupby(states))
+
+
+def _as_of() -> datetime:
+    return datetime.now(timezone.utc)
 
 
 def _iso(value: datetime) -> str:
@@ -303,14 +354,37 @@ class Page(Generic[T]):
         return Response(render(self.template, **named), media_type="text/html")
 
 
+_ANSWERED: ContextVar[Mapping[str, str] | None] = ContextVar("answered_form", default=None)
+"""The fields of the form that is being answered."""
+
+_TYPED = ("text", "reason", "owner", "until", "below", "above")
+"""The fields of forms into which people type."""
+
+
 class Notice(Response):
-    """A page with only a message."""
+    """A page with only a message; in answer to a form also what was typed into it, and the way back
+    to its page."""
 
     def __init__(self, status: int, title: str, text: str) -> None:
-        content = render("notice.html", title=title, text=text)
+        form = _ANSWERED.get() or {}
+        typed = [form[field] for field in _TYPED if form.get(field, "").strip()]
+        back = _page_of_form(form) if form else ""
+        content = render("notice.html", title=title, text=text, typed=typed, back=back)
         super().__init__(content, status, media_type="text/html")
         self.title = title
         self.text = text
+
+
+def _page_of_form(form: Mapping[str, str]) -> str:
+    """The page on which a form is: an address that we construct, whatever the form contains."""
+    dag_id, task_id = form.get("dag_id", ""), form.get("task_id", "")
+    if dag_id and task_id and "on" in form:
+        index = whole_number(form.get("instance", ""))
+        at = -1 if index is None else index
+        return incident_address(dag_id, task_id, at, form["on"], form.get("first", ""))
+    if "proposal" in form:
+        return address("review")
+    return address("alerts" if "ground_truth" in form or "report" in form else "slices")
 
 
 def back_to(address: str) -> Response:
@@ -331,6 +405,7 @@ TOKEN_FIELD = "token"  # noqa: S105 (the name of a field)
 _VALID_S = 12 * 3600
 _MOST_BYTES = 16_384
 _MOST_FIELDS = 20
+_MOST_PICKED = 600
 _SALT = "dqx-airflow.form"
 _FORM = "application/x-www-form-urlencoded"
 
@@ -350,6 +425,7 @@ async def _posted(request: Request, user: GetUserDep) -> Mapping[str, str]:
     if kind != _FORM:
         raise Refused(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, f"Send a form as {_FORM}.")
     fields = _fields(await _body(request))
+    _ANSWERED.set(fields)
     _require_token(fields.get(TOKEN_FIELD, ""), user)
     return fields
 
@@ -406,7 +482,19 @@ def recorded_change(
     :param about: the task instances or DAGs whose readers see the entries.
     :param address: the page of the form, to which the browser is redirected.
     """
-    for one in about:
+    return recorded_changes(visitor, event, [(one, facts) for one in about], action, address)
+
+
+def recorded_changes(
+    visitor: airflow.Visitor,
+    event: str,
+    entries: Iterable[tuple[airflow.TaskRef | str, dict[str, Any]]],
+    action: Callable[[StoredResults], object],
+    address: str,
+) -> Response:
+    """Records what a user does in Airflow's audit log, each entry for the readers of its own task
+    instance or DAG, and then does it; the response to the form."""
+    for one, facts in entries:
         visitor.record(event, one, facts)
     visitor.session.close()
     problem = store_client().change(action)
@@ -461,21 +549,35 @@ async def _body(request: Request) -> bytes:
 
 
 def _fields(body: bytes) -> dict[str, str]:
-    """The fields of a form; a repeated field makes the form invalid."""
+    """The fields of a form; a repeated field makes the form invalid, apart from the checked rows of
+    a list, which are one field."""
     try:
         pairs = parse_qsl(
             body.decode("ascii"),
             keep_blank_values=True,
             strict_parsing=True,
             errors="strict",
-            max_num_fields=_MOST_FIELDS,
+            max_num_fields=_MOST_PICKED + _MOST_FIELDS,
         )
     except ValueError as error:
         raise Refused(HTTPStatus.BAD_REQUEST, "The form cannot be read.") from error
+    picked = [value for name, value in pairs if name == PICKED]
+    pairs = [pair for pair in pairs if pair[0] != PICKED]
+    if len(pairs) > _MOST_FIELDS:
+        raise Refused(HTTPStatus.BAD_REQUEST, "The form has too many fields.")
     fields = dict(pairs)
     if len(fields) < len(pairs):
         raise Refused(HTTPStatus.BAD_REQUEST, "A field of the form is repeated.")
-    return fields
+    return fields | ({PICKED: " ".join(picked)} if picked else {})
+
+
+PICKED = "pick"
+"""The field of the checked rows of a list: their keys, with spaces between them."""
+
+
+def key_of_row(*parts: object) -> str:
+    """The key of a row of a list, by which a form refers to it."""
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]
 
 
 def _require_token(token: str, user: Any) -> None:

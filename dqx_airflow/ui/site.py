@@ -10,12 +10,13 @@ class SitePage:
     """A page, served by the route `/{address}` of a module of this package.
 
     `label` is its link in the menu of all pages. A page about one thing, such as a gate, has none:
-    other pages link to it.
+    other pages link to it. `is_counted` is set if the menu has a number beside the link.
     """
 
     address: str
     module: str
     label: str = ""
+    is_counted: bool = False
 
     @property
     def template(self) -> str:
@@ -24,11 +25,11 @@ class SitePage:
 
 
 PAGES = (
-    SitePage("board", "board_page", "Gates"),
-    SitePage("slices", "slices_page", "Open slices"),
+    SitePage("board", "board_page", "Gates", is_counted=True),
+    SitePage("slices", "slices_page", "Open dates", is_counted=True),
+    SitePage("alerts", "alerts_page", "Alerts", is_counted=True),
     SitePage("datasets", "dataset_page", "Datasets"),
     SitePage("coverage", "coverage_page", "Coverage"),
-    SitePage("alerts", "alerts_page", "Alerts"),
     SitePage("review", "review_page", "Review"),
     SitePage("gate", "gate_page"),
     SitePage("runs", "runs_page"),

@@ -13,18 +13,20 @@ from typing import Any, NamedTuple
 from fastapi import Response
 
 from dqx_airflow.operators.summary import NO_REPORT
-from dqx_airflow.results.incidents import Incident, JudgedRows, judged_rows, open_slices
+from dqx_airflow.results.incidents import WAITING, Incident, JudgedRows, judged_rows, open_slices
 from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.schema import as_utc
 from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.clearing import clear_tasks
+from dqx_airflow.ui.deciding import HeldBack
 from dqx_airflow.ui.questions import as_airflow_knows
 from dqx_airflow.ui.responses import Form, Page, Refused, form_token
 from dqx_airflow.ui.store import StoreClient
 from dqx_airflow.ui.stored_summaries import with_summaries
 from dqx_airflow.ui.summary_view import mapping_of, outcome_of_summary, parsed
 from dqx_airflow.values import RunKey
+from dqx_airflow.values.request import days_before
 
 router = PageRouter()
 
@@ -49,6 +51,11 @@ class OpenSlice:
     question: airflow.Question | None = None
     judged: tuple[JudgedRows, ...] = ()
     error: str = ""
+
+    @property
+    def held_back(self) -> HeldBack:
+        """The rows that are not in their targets."""
+        return HeldBack.of([self.judged])
 
 
 def open_of(
@@ -215,6 +222,93 @@ class SlicesPage(NamedTuple):
     problem: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class GateDates:
+    """The open dates of a gate, with the targets that lack their rows, and the owners of its
+    DAG."""
+
+    dag_id: str
+    task_id: str
+    owners: str
+    slices: tuple[OpenSlice, ...]
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The targets that lack rows."""
+        return HeldBack.of([one.judged for one in self.slices]).targets
+
+
+_DAYS_SHOWN = 21
+_GATES_SHOWN = 30
+_SIGNS = {WAITING: "◔", "blocked": "✕", "broken": "?", NO_REPORT: "·"}
+
+
+@dataclass(frozen=True, slots=True)
+class DaySign:
+    """A date of a gate in the picture: its state as a sign and as a word, empty without a run; and
+    the open slice if it is open."""
+
+    sign: str
+    state: str
+    slice: OpenSlice | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DatesPicture:
+    """The last dates of gates with open ones, as signs: `rows` are the gates, each with a sign for
+    each of `days`, oldest first."""
+
+    days: tuple[date, ...]
+    rows: tuple[tuple[GateDates, tuple[DaySign, ...]], ...]
+
+
+def _picture(client: StoreClient, gates: Sequence[GateDates]) -> DatesPicture:
+    """The last dates of the first gates of the list."""
+    shown = gates[:_GATES_SHOWN]
+    dates = [one.date for gate in shown for one in gate.slices if one.date is not None]
+    if not dates:
+        return DatesPicture((), ())
+    last = max(dates)
+    days = tuple(days_before(last, back) for back in range(_DAYS_SHOWN - 1, -1, -1))
+    names = {f"{gate.dag_id}.{gate.task_id}" for gate in shown}
+    names |= {
+        one.incident.last.run_key.gate for gate in shown for one in gate.slices if one.incident
+    }
+    wanted = RunsWanted(names, since=days[0], until=last)
+    columns = ("gate", "dataset_date", "outcome", "finished_at")
+    runs = client.ask(lambda store: tuple(store.run_rows(wanted, columns))).found
+    outcomes: dict[tuple[str, date], str] = {}
+    for run in sorted(runs, key=lambda row: as_utc(row["finished_at"])):
+        outcomes[run["gate"].partition("/")[0], run["dataset_date"]] = run["outcome"]
+    return DatesPicture(days, tuple((gate, _signs(gate, days, outcomes)) for gate in shown))
+
+
+def _signs(
+    gate: GateDates, days: Sequence[date], outcomes: Mapping[tuple[str, date], str]
+) -> tuple[DaySign, ...]:
+    """The dates of a gate in a picture.
+
+    :param outcomes: the last outcome by the name of the gate and the date.
+    """
+    open_on = {one.date: one for one in gate.slices}
+    names = {f"{gate.dag_id}.{gate.task_id}"}
+    names |= {
+        one.incident.last.run_key.gate.partition("/")[0] for one in gate.slices if one.incident
+    }
+    signs = []
+    for day in days:
+        if day in open_on:
+            one = open_on[day]
+            signs.append(DaySign(_SIGNS[one.state], one.state, one))
+            continue
+        known = [outcomes[name, day] for name in names if (name, day) in outcomes]
+        # A bad run that is not open was repaired by another one, accepted or closed.
+        state = known[0] if known else ""
+        is_good = state in ("passed", "warned", "accepted")
+        signs.append(DaySign("✓" if is_good else "\N{EN DASH}" if state else "", state))
+    return tuple(signs)
+
+
 @router.get("/slices")
 def slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep) -> Page[SlicesPage]:
     """Every date that is not good in the gates that the user may read, oldest first."""
@@ -230,39 +324,53 @@ def slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep) -> Page[SlicesP
         replace(one, judged=by_incident.get(one.incident.id, ())) if one.incident else one
         for one in shown
     ]
-    gates: dict[tuple[str, str], list[OpenSlice]] = {}
+    by_gate: dict[tuple[str, str], list[OpenSlice]] = {}
     for one in rows:
-        gates.setdefault((one.dag_id, one.task_id), []).append(one)
-    clears = {dag_id for dag_id, _ in gates if visitor.may_clear(dag_id)}
+        by_gate.setdefault((one.dag_id, one.task_id), []).append(one)
+    gates = [
+        GateDates(dag_id, task_id, tasks.dags.get(dag_id, airflow.GateDag()).owners, tuple(own))
+        for (dag_id, task_id), own in by_gate.items()
+    ]
+    clears = {dag_id for dag_id, _ in by_gate if visitor.may_clear(dag_id)}
     more = len(found) - len(shown)
     counts = {
         state: count
-        for state in ("waiting", "broken", "blocked", NO_REPORT)
+        for state in (WAITING, "broken", "blocked", NO_REPORT)
         if (count := sum(one.state == state for one in found))
     }
     return Page(
         "slices.html",
         SlicesPage(rows, len(found), counts, more, problem or judged.problem),
         gates=gates,
+        held_back=HeldBack.of([one.judged for one in rows]),
+        picture=_picture(client, gates),
         clears=clears,
         can_clear=sum(one.task is not None and one.dag_id in clears for one in rows),
         token=form_token(visitor.user),
+        key_of=_key_of,
     )
+
+
+def _key_of(one: OpenSlice) -> str:
+    """The key of a slice in the form of the list."""
+    own = one.incident.id if one.incident else one.task
+    return responses.key_of_row(one.dag_id, one.task_id, own)
 
 
 @router.post("/slices")
 def clear_slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep, form: Form) -> Response:
-    """Clears all open slices that the user may clear, or only the slices of one gate, oldest data
-    first."""
+    """Clears the checked open slices, oldest data first."""
     client = responses.store_client()
     recent = airflow.recent_runs(visitor.session, tasks.tasks)
     found, problem = open_of(visitor.session, client, tasks, recent)
-    wanted = form.get("dag_id", ""), form.get("task_id", "")
-    about = [one for one in found if wanted in (("", ""), (one.dag_id, one.task_id))]
+    keys = {*form.get(responses.PICKED, "").split()}
+    if not keys:
+        raise Refused(HTTPStatus.BAD_REQUEST, "No date is selected: check the dates to clear.")
+    about = [one for one in found if _key_of(one) in keys]
     if problem is not None:
         raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, problem)
     if not about:
-        raise Refused(HTTPStatus.NOT_FOUND, "No open slice of a gate that you may read.")
+        raise Refused(HTTPStatus.NOT_FOUND, "No open date of a gate that you may read.")
     may_clear = cache(visitor.may_clear)
     allowed = [one for one in about if may_clear(one.dag_id)]
     if not allowed:

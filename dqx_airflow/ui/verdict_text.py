@@ -1,5 +1,5 @@
-"""A verdict in words: its value, its limit, its failure, its clause, the metrics behind it, and the
-number of failing rows."""
+"""A verdict in words: its value, its limit, its failure, the same in a sentence about the data, its
+clause, the metrics behind it, and the number of failing rows."""
 
 from __future__ import annotations
 
@@ -37,7 +37,126 @@ def value_of(verdict: Verdict) -> str:
     value = verdict.scaled_value
     if value is None:
         return "\N{EN DASH}"
-    return value if isinstance(value, str) else reading_of(verdict)(value)
+    return value if isinstance(value, str) else grouped(reading_of(verdict)(value))
+
+
+_LONG_NUMBER = re.compile(r"-?[0-9]{5,}(?:\.[0-9]+)?")
+
+
+def grouped(text: str) -> str:
+    """A number with separators of thousands, from five digits on: four may be a year."""
+    if not _LONG_NUMBER.fullmatch(text):
+        return text
+    whole, point, part = text.partition(".")
+    return f"{int(whole):,}{point}{part}"
+
+
+_COMPARISONS = ("<", ">", "=", "!")
+_NONE_ALLOWED = re.compile(r"== 0(?: [a-z ]+)?")
+
+
+def limit_words(verdict: Verdict) -> str:
+    """The limit beside a value: `limit < 2%`, `limit 0`, `expected between 1 and 5`."""
+    expected = verdict.expected
+    if _NONE_ALLOWED.fullmatch(expected):
+        return "limit 0"
+    return f"{'limit' if expected.startswith(_COMPARISONS) else 'expected'} {expected}"
+
+
+def counted_value(verdict: Verdict) -> str:
+    """The compared value with the unit of what it counts: `10 rows`, `2.4%`."""
+    shown = value_of(verdict)
+    value = verdict.scaled_value
+    if not isinstance(value, int) or isinstance(value, bool):
+        return shown
+    if _counts_rows(verdict):
+        return f"{value:,} row{'' if value == 1 else 's'}"
+    return shown
+
+
+def _counts_rows(verdict: Verdict) -> bool:
+    """True if the value of an assertion is a number of rows."""
+    from dqx_airflow.metrics.builtin import METRICS
+    from dqx_airflow.metrics.metric import MetricUnit
+
+    if verdict.expected.startswith("== 0 violating rows"):
+        return True
+    called = _CALL.fullmatch(verdict.expression)
+    metric = METRICS.get(verdict.metric or (called[1] if called else ""))
+    return metric is not None and metric.unit is MetricUnit.ROWS
+
+
+_CALL = re.compile(r"(\w+)\(([^()]*)\)")
+_SHARE_OF_CALL = re.compile(r"(\w+)\(([^()]*)\) / num_rows\(\)")
+_COLUMN_NAME = re.compile(r"`[^`]+`|\w+")
+_COLUMN_NAMES = re.compile(r"\[?((?:`[^`]+`|\w+)(?:, (?:`[^`]+`|\w+))*)\]?")
+
+
+def sentence_of(verdict: Verdict, dataset: str = "") -> str:
+    """A failure in the words of the data: `2.4% of orders have no customer_id`; of an assertion
+    that could not be judged, the reason.
+
+    For missing and repeated values, rules about rows, the age of data and the number of rows; of
+    other metrics, the metric and its value.
+
+    :param dataset: the only dataset of the gate, for a verdict that does not name its own.
+    """
+    if verdict.status in (Status.ERROR, Status.SKIPPED):
+        return verdict.reason or "could not be judged"
+    if len(verdict.datasets) == 1:
+        dataset = verdict.datasets[0]
+    is_plain = dataset and verdict.worst_group is None and verdict.multiplier == 1
+    if is_plain and verdict.scaled_value is not None:
+        words = _words_of_metric(verdict, dataset)
+        if words:
+            return words
+    found = finding(verdict).partition(", expected ")[0]
+    return _about_rows(found, dataset) if is_plain else found
+
+
+def _words_of_metric(verdict: Verdict, dataset: str) -> str:
+    """The sentence about a metric of a dataset, or about its share of all rows; empty for metrics
+    that have none."""
+    share = _SHARE_OF_CALL.fullmatch(verdict.expression)
+    called = share or _CALL.fullmatch(verdict.expression)
+    if called is None:
+        return ""
+    metric, argument = called.groups()
+    if metric == _ROW_COUNT and not argument and share is None:
+        rows = verdict.scaled_value
+        return f"{dataset} has {counted_value(verdict) if rows else 'no rows'}"
+    if metric == "freshness" and share is None and _COLUMN_NAME.fullmatch(argument):
+        return f"the newest {argument} of {dataset} is {value_of(verdict)} old"
+    column = _COLUMN_NAMES.fullmatch(argument)
+    if column is None or metric not in ("null_count", "duplicate_count"):
+        return ""
+    is_one = share is None and verdict.scaled_value == 1
+    shown = _share_shown(verdict) if share else counted_value(verdict)
+    rows = f"{shown} of"
+    if metric == "null_count":
+        return f"{rows} {dataset} {'has' if is_one else 'have'} no {column[1]}"
+    values = "values" if "," in column[1] else "a value"
+    return f"{rows} {dataset} {'repeats' if is_one else 'repeat'} {values} of {column[1]}"
+
+
+def _share_shown(verdict: Verdict) -> str:
+    """A share of rows as a percentage, also beside a limit that is a plain number."""
+    shown = value_of(verdict)
+    value = verdict.scaled_value
+    is_plain = isinstance(value, int | float | Fraction) and not shown.endswith("%")
+    return format_percent(value) if is_plain else shown  # type: ignore[arg-type]
+
+
+_VIOLATING = re.compile(r"([0-9]+) (rows?) (violates?) ")
+
+
+def _about_rows(found: str, dataset: str) -> str:
+    """A finding about rows with the name of their dataset."""
+    counted = _VIOLATING.match(found)
+    if counted is not None:
+        number, rows, verb = counted.groups()
+        return f"{int(number):,} {rows} of {dataset} {verb} {found[counted.end() :]}"
+    return found.replace(" of the rows ", f" of the rows of {dataset} ", 1)
 
 
 def raw_of(verdict: Verdict) -> str:
@@ -173,7 +292,11 @@ def _rows_in_share(verdict: Verdict) -> str:
     if not all_rows or len(operands) != 1:
         return ""
     (failing,) = operands.values()
-    return f"{failing} of {all_rows} rows ({format_percent(value)})"
+    return f"{_separated(failing)} of {_separated(all_rows)} rows ({format_percent(value)})"
+
+
+def _separated(count: str) -> str:
+    return f"{int(count):,}" if count.isdecimal() else count
 
 
 def _rows_of_metric(verdict: Verdict, datasets: Sequence[DatasetSnapshot]) -> str:
@@ -198,4 +321,4 @@ def _rows_of_metric(verdict: Verdict, datasets: Sequence[DatasetSnapshot]) -> st
 def _part_of_rows(failing: int, rows: int | None) -> str:
     if not rows or not 0 < failing <= rows:
         return ""
-    return f"{failing} of {rows} rows ({format_percent(failing / rows)})"
+    return f"{failing:,} of {rows:,} rows ({format_percent(failing / rows)})"

@@ -102,6 +102,18 @@ def test_commits_and_files_that_brought_the_rows_are_named(
     assert lines(BROUGHT, report, good_report()) == expected
 
 
+def test_commits_that_brought_nothing_are_only_counted() -> None:
+    silent = [Arrival(str(number), AT, "WRITE") for number in (22, 21, 20)]
+    removing = Arrival("19", AT, "DELETE", removed=3)
+    last = replace(BY_ETL, name="18")
+    report = with_arrivals(*silent, removing, last, version=22)
+    found = [line.partition(",")[0] for line in lines(BROUGHT, report, good_report())]
+    assert found == ["orders version 18", "orders version 19", "orders: 3 commits"]
+    assert lines(BROUGHT, report, good_report())[-1] == (
+        "orders: 3 commits, versions 20 to 22, added no files of this slice"
+    )
+
+
 def test_no_commit_was_in_a_good_version_that_is_newer_than_the_bad_one() -> None:
     """As of a table that was written anew, or a good run that came later."""
     good = good_report(datasets=(replace(SNAPSHOT, version=20),))
@@ -122,8 +134,8 @@ def test_without_a_good_run_all_known_commits_are_named() -> None:
     found = what_changed([with_arrivals(BY_ETL, OTHER, EARLIER)], None)
     assert [line.partition(",")[0] for line in found[BROUGHT]] == [
         "orders version 12",
-        "orders version 10",
         "orders version 9",
+        "orders: version 10",
     ]
     assert found[CONTENT] == [
         "orders: first bad version 12, 5 rows of 2024-02-29, last good unknown; s3://lake/orders"
@@ -253,6 +265,7 @@ NOTHING = ["nothing that the reports show"]
     [
         ({}, {}, NOTHING),
         (read(rows=3846), read(rows=None), ["rows of orders: 3,846, was unknown"]),
+        (read(rows=12480), read(rows=12205), ["rows of orders: 12,480, was 12,205 (+2.3%)"]),
         (read(metrics=NULLS), read(metrics=NO_NULLS), ["NULL share of orders.amount: 40%, was 0%"]),
         (
             read(metrics=NULLS) | share(0.4),

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
-from dqx_airflow.values import Outcome, Severity, Status
+from dqx_airflow.values import DatasetSnapshot, Outcome, Severity, Status
 from tests.ui.ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, Get, Html, Scene, report_of
 
 pytestmark = pytest.mark.airflow
@@ -61,11 +61,10 @@ def test_failing_gates_are_on_top_with_their_worst_assertion(get: Get, scene: Sc
         runs_of(scene, outcomes, dag_id)
     text = Html(get("board").text).text
     assert text.index("b_bad.gate") < text.index("c_late.gate") < text.index("a_good.gate")
-    assert (
-        "P0 orders.id.null_share: null_count(id) / num_rows() is 50%, expected "
-        "< MAX_NULLS (10%) 1 of 2 failed" in text
-    )
-    assert "task failed: see its log" in text
+    assert "2 gates need you." in text
+    assert "✕ blocked 1 of 2 failed b_bad.gate data of 2024-03-20 · orders" in text
+    assert "50% of orders have no id orders.id.null_share · limit < MAX_NULLS (10%) · P0" in text
+    assert "the task ended before it judged the data task failed: see its log" in text
 
 
 @pytest.mark.few(3)
@@ -122,6 +121,44 @@ def test_the_rows_lead_to_the_reports_and_to_the_datasets(get: Get, scene: Scene
     page = Html(get("board").text)
     assert "✕ blocked lake.gate" in Html(get(page.links["lake.gate"]).text).text
     assert "Dataset orders" in Html(get(page.links["orders"]).text).text
+    assert "last runs, oldest first: 1 passed, then 1 blocked" in page.text
+
+
+def test_a_board_without_trouble_says_so_in_its_first_line(get: Get, scene: Scene) -> None:
+    runs_of(scene, "pp")
+    text = Html(get("board").text).text
+    assert "Gates 1 Nothing needs you." in text
+    assert "1 passed all of them since 03-20 12:00 UTC" in text
+
+
+def test_the_board_says_how_much_is_held_back_and_who_has_it(
+    get: Get, post: Get, scene: Scene
+) -> None:
+    orders = DatasetSnapshot(
+        "orders", "s3://lake/orders", "delta", 7, 5000, promote_to="s3://lake/silver"
+    )
+    runs_of(scene, "pbb", datasets=(orders,))
+    page = get("board", "eve").text
+    assert "P0 · 10,000 rows not in s3://lake/silver" in Html(page).text
+    assert "since 2024-03-19 2 open dates failing for 2 runs" in Html(page).text
+    assert "ada no one has it yet" in Html(page).text
+    assert not Html(get("board").text).forms  # ada only looks
+    (form,) = Html(page).forms
+    assert post("incident", "ada", **form).status_code == 403
+    assert post("incident", **form).status_code == 303
+    text = Html(get("board", "eve").text).text
+    assert "ada taken by eve" in text
+    assert "I take it" not in text
+
+
+def test_what_is_decided_stands_apart(get: Get, scene: Scene) -> None:
+    runs_of(scene, "b", "a_bad")
+    mild = replace(BAD_NULLS, severity=Severity.P3)
+    report = report_of(dag_id="b_mild", verdicts=(mild,), outcome=Outcome.WARNED)
+    scene.ran(report, dag_id="b_mild", number=7)
+    text = Html(get("board").text).text
+    order = [text.index(words) for words in ("Need you", "a_bad.gate", "Decided or", "b_mild.gate")]
+    assert order == sorted(order)
 
 
 def test_an_empty_board_explains_how_gates_appear(get: Get, scene: Scene) -> None:
@@ -141,7 +178,8 @@ def test_an_error_is_shown_with_its_reason(get: Get, scene: Scene) -> None:
     scene.ran(report_of(verdicts=(broken,), outcome=Outcome.BROKEN))
     text = Html(get("board").text).text
     assert "? broken" in text
-    assert "orders.id.null_share: no column idd 0 of 1 failed, 1 in error" in text
+    assert "? broken 0 of 1 failed, 1 in error lake.gate" in text
+    assert "no column idd orders.id.null_share" in text
 
 
 def test_a_mapped_gate_shows_its_worst_instance(get: Get, scene: Scene) -> None:
@@ -164,14 +202,13 @@ def test_the_board_shows_when_each_gate_last_ran(get: Get, scene: Scene) -> None
     ended = datetime.now(timezone.utc) - timedelta(hours=2, minutes=1)
     scene.ran(report_of(started_at=ended, finished_at=ended))
     page = Html(get("board").text)
-    assert "✕ blocked 2 hours ago" in page.text
-    assert "owner ada" in page.text
+    assert "failing for 1 run 2 hours ago ada" in page.text
 
 
 @pytest.mark.parametrize(
     ("hours", "paused", "expected"),
     [
-        (-2, False, "late a run was due"),
+        (-2, False, "late a run was due 2 hours ago"),
         (2, False, None),
         (-0.1, False, None),
         (-2, True, "the DAG is paused"),
@@ -186,6 +223,7 @@ def test_a_gate_that_should_have_run_is_late(
     schedule(scene, None if hours is None else now + timedelta(hours=hours), paused=paused)
     page = Html(get("board").text)
     is_late = bool(expected and expected.startswith("late"))
+    assert ("1 gate needs you." in page.text) == is_late
     assert expected is None or expected in page.text
     assert ("late only" in page.text) == ("1 late" in page.links) == is_late
     assert ("lake.gate" in get("board", late="1").text) == is_late

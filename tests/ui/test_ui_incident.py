@@ -66,6 +66,12 @@ def days_of(scene: Scene, outcomes: str, rows: str = "", **changes: Any) -> None
         scene.ran(report, number=place + 1)
 
 
+def form_of(page: str, kind: str) -> dict[str, str]:
+    """The hidden fields of the form for one action."""
+    (form,) = (form for form in Html(page).forms if form.get("kind") == kind)
+    return form
+
+
 def test_neighbouring_open_slices_are_shown_with_all_dates_and_failures(
     get: Get, scene: Scene
 ) -> None:
@@ -75,19 +81,20 @@ def test_neighbouring_open_slices_are_shown_with_all_dates_and_failures(
         report_of(90, on=DAY - timedelta(days=1), verdicts=(late, BAD_NULLS), started_at=NOON)
     )
     page = Html(get(HERE).text)
-    assert "Open incident: lake.gate" in page.text
-    assert "data of 2024-03-19 to 2024-03-20 open slices 2" in page.text
-    assert "detected 2024-03-19 12:00:40 UTC" in page.text
-    assert "orders : 5000 rows not in s3://lake/silver" in page.text
-    assert "orders.id.null_share 50% < MAX_NULLS (10%) 2024-03-20" in page.text
-    assert "orders.id.null_share 50% < MAX_NULLS (10%) 2024-03-19" in page.text
-    assert "orders.late 0 > 0 2024-03-19" in page.text
+    assert "✕ blocked lake.gate , 2 dates data of 2024-03-19 to 2024-03-20" in page.text
+    assert "since data of 2024-03-19 found 03-19 12:00 UTC" in page.text
+    assert "rows held back 10,000 rows not in s3://lake/silver" in page.text
+    assert "2024-03-19 ✕ blocked ✕ 50% ✕ 0 rows 5,000 rows 03-19 12:00 UTC" in page.text
+    assert "2024-03-20 ✕ blocked ✕ 50% not judged 5,000 rows 03-20 12:00 UTC" in page.text
+    assert "50% < MAX_NULLS (10%) 2024-03-20" in page.text
+    assert "50% < MAX_NULLS (10%) 2024-03-19" in page.text
+    assert "0 rows > 0 2024-03-19" in page.text
     assert (
         "First bad and last good content orders: first bad version 99, 5,000 rows of 2024-03-19, "
         "last good version 98, 5,000 rows of 2024-03-18; s3://lake/orders"
     ) in page.text
     earlier = Html(get(f"{HERE}&on=2024-03-17").text)
-    assert "data of 2024-03-17 open slices 1" in earlier.text
+    assert "lake.gate data of 2024-03-17" in earlier.text
     about, _, rest = earlier.text.partition("Where the failing rows are")
     assert "2024-03-20" not in about  # the rows of the sample have it
     assert "since 2024-03-16" in rest
@@ -123,12 +130,12 @@ def test_all_suites_that_stopped_the_task_are_on_one_page(
             else:
                 scene.store(replace(report, attempt=attempt))
     page = Html(get(HERE).text)
-    assert "Open incident: lake.gate" in page.text
-    assert "data of 2024-03-19 to 2024-03-20 open slices 2" in page.text
-    assert "Orders.id lake.gate/Orders 50% < MAX_NULLS (10%) 2024-03-19" in page.text
-    assert "Strict.id lake.gate/Strict 50% < MAX_NULLS (10%) 2024-03-20" in page.text
-    (form,) = Html(get(HERE, "eve").text).forms
-    post("incident", **form, kind="comment", text="both suites")
+    assert "lake.gate , 2 dates data of 2024-03-19 to 2024-03-20" in page.text
+    measured = "null_count(id) / num_rows() 50% < MAX_NULLS (10%)"
+    assert f"Orders.id lake.gate/Orders {measured} 2024-03-19" in page.text
+    assert f"Strict.id lake.gate/Strict {measured} 2024-03-20" in page.text
+    form = form_of(get(HERE, "eve").text, "comment")
+    post("incident", **form, text="both suites")
     assert "both suites" in get(HERE).text
 
 
@@ -136,8 +143,10 @@ def test_an_incident_shows_its_contacts(get: Get, scene: Scene) -> None:
     scene.dag(owners="carla")
     days_of(scene, "pb")
     text = Html(get(HERE).text).text
-    assert "owner of the DAG carla contract orders owner Sales data channel #sales" in text
-    assert "runbook https://wiki.example.com/orders" in text
+    assert "owner Sales data #sales · runbook · contract orders 2.3.0" in text
+    scene.ran(report_of(9, task_id="plain"), task_id="plain", number=9)
+    text = Html(get("incident?dag_id=lake&task_id=plain").text).text
+    assert "owner carla no contract: no channel, no runbook" in text
 
 
 def test_an_incident_lists_waiting_tasks_and_assets(get: Get, scene: Scene) -> None:
@@ -151,6 +160,7 @@ def test_an_incident_lists_waiting_tasks_and_assets(get: Get, scene: Scene) -> N
     assert "task silver upstream_failed" in page.text
     assert "asset revenue for DAG shop" in page.text
     assert "task load" not in page.text
+    assert "waits gold , silver , shop by asset revenue" in page.text
     assert page.links["silver"] == "../dags/lake/runs/scheduled__2024-03-20/tasks/silver"
 
 
@@ -173,24 +183,26 @@ def test_a_repaired_incident_stays_with_its_times_and_its_link(
 ) -> None:
     days_of(scene, "bpbbb")
     gone = "2024-03-18"
-    (form,) = Html(get(f"{HERE}&on={gone}", "eve").text).forms
-    assert post("incident", **form, kind="acknowledged", text="I am on it").status_code == 303
+    form = form_of(get(f"{HERE}&on={gone}", "eve").text, "acknowledged")
+    assert post("incident", **form, text="I am on it").status_code == 303
     repaired(scene, 50, date(2024, 3, 18))
     page = Html(get(f"{HERE}&on={gone}").text)
-    assert "Repaired incident: lake.gate" in page.text
-    assert "repaired 2024-03-19 14:00:40 UTC time to repair 1 day 2 hours" in page.text
-    assert "acknowledged by eve" in page.text
-    assert "I am on it" in page.text
+    assert "✓ repaired lake.gate data of 2024-03-18" in page.text
+    assert "03-19 14:00 UTC ✓ repaired data of 2024-03-18, attempt 2" in page.text
+    assert "eve takes it: I am on it" in page.text
+    assert "What you can do" not in page.text
     assert "data of 2024-03-19 to 2024-03-20" in Html(get(HERE).text).text
     earlier = Html(get(page.links["2024-03-16"]).text).text
-    assert "Open incident: lake.gate" in earlier  # the good days after it repair nothing
-    assert "data of 2024-03-16 open slices 1" in earlier
+    # the good days after it repair nothing
+    assert "✕ blocked lake.gate data of 2024-03-16" in earlier
 
 
 def test_the_link_stays_when_airflow_has_forgotten_the_runs(get: Get, scene: Scene) -> None:
     scene.dag()
     scene.store(report_of())
-    assert "Open incident: lake.gate" in Html(get(f"{HERE}&on={DAY}").text).text
+    page = Html(get(f"{HERE}&on={DAY}", "eve").text)
+    assert "✕ blocked lake.gate" in page.text
+    assert "Airflow no longer knows these runs: trigger the DAG for the dates." in page.text
 
 
 def test_the_link_stays_when_a_gate_of_several_suites_is_forgotten_or_has_a_new_name(
@@ -199,7 +211,7 @@ def test_the_link_stays_when_a_gate_of_several_suites_is_forgotten_or_has_a_new_
     scene.dag()
     report = report_of()
     scene.store(replace(report, run_key=replace(report.run_key, gate="lake.gate/Orders")))
-    assert "Open incident: lake.gate/Orders" in Html(get(f"{HERE}&on={DAY}").text).text
+    assert "✕ blocked lake.gate/Orders" in Html(get(f"{HERE}&on={DAY}").text).text
     earlier = report_of(2, on=DAY - timedelta(days=30))
     scene.ran(replace(earlier, run_key=replace(earlier.run_key, gate="orders")), number=2)
     for days_ago in range(14):  # the last ones by which a gate is known
@@ -207,7 +219,7 @@ def test_the_link_stays_when_a_gate_of_several_suites_is_forgotten_or_has_a_new_
         key = replace(later.run_key, gate="shop orders")
         scene.ran(replace(later, run_key=key), number=9 + days_ago)
     page = get(f"{HERE}&on={DAY - timedelta(days=30)}").text
-    assert "Open incident: orders" in Html(page).text
+    assert "✕ blocked orders" in Html(page).text
     scene.dag("pond", team="blue")
     page = get(f"incident?dag_id=pond&task_id=gate&on={DAY - timedelta(days=30)}", "ben")
     assert page.status_code == 404  # of another DAG
@@ -215,15 +227,14 @@ def test_the_link_stays_when_a_gate_of_several_suites_is_forgotten_or_has_a_new_
 
 def test_an_editor_closes_an_incident_with_a_reason(get: Get, post: Get, scene: Scene) -> None:
     days_of(scene, "bb")
-    (form,) = Html(get(HERE, "eve").text).forms
-    assert post("incident", **form, kind="closed", text="").status_code == 400
+    form = form_of(get(HERE, "eve").text, "closed")
+    assert post("incident", **form, text="").status_code == 400
     older = [value for value, text in form_choices(get(HERE, "eve").text) if text == "2024-03-19"]
-    post("incident", **{**form, "only": older[0]}, kind="closed", text="the store was shut")
+    post("incident", **{**form, "only": older[0]}, text="the store was shut")
     page = Html(get(f"{HERE}&on=2024-03-19").text)
-    assert "Closed incident: lake.gate" in page.text
-    assert "closed eve" in page.text
-    assert "the store was shut" in page.text
-    assert "data of 2024-03-20 open slices 1" in Html(get(HERE).text).text
+    assert "closed lake.gate" in page.text
+    assert "eve closed it: the store was shut" in page.text
+    assert "lake.gate data of 2024-03-20" in Html(get(HERE).text).text
 
 
 def form_choices(html: str) -> list[tuple[str, str]]:
@@ -235,21 +246,22 @@ def test_a_group_is_detected_with_its_first_verdict_and_taken_by_who_took_one_of
     get: Get, post: Get, scene: Scene
 ) -> None:
     scene.ran(known(report_of(1)))
-    (form,) = (form for form in Html(get(HERE, "eve").text).forms if "shown" in form)
-    post("incident", **form, kind="acknowledged", text="")
+    form = form_of(get(HERE, "eve").text, "acknowledged")
+    assert post("incident", **form).status_code == 303
     # The day before is judged later, and no one may accept it.
     before, late = DAY - timedelta(days=1), NOON + timedelta(hours=3)
     scene.ran(report_of(2, on=before, started_at=late, finished_at=late), number=2)
-    page = Html(get(HERE, "eve").text)
-    assert "data of 2024-03-19 to 2024-03-20 open slices 2" in page.text
-    assert "detected 2024-03-20 12:00:40 UTC" in page.text
-    assert "acknowledged by eve" in page.text
-    (form,) = (form for form in page.forms if "shown" in form)
-    both = post("incident", **form, kind="accepted", text="a holiday")
+    html = get(HERE, "eve").text
+    page = Html(html)
+    assert "data of 2024-03-19 to 2024-03-20" in page.text
+    assert "found 03-20 12:00 UTC" in page.text
+    assert "taken by eve" in page.text
+    form = form_of(html, "accepted")
+    both = post("incident", **form, text="a holiday")
     assert both.status_code == 409
     assert "the data of 2024-03-19, run 00000000, cannot be accepted" in Html(both.text).text
-    (newest,) = (value for value, text in form_choices(get(HERE, "eve").text) if text == str(DAY))
-    one = post("incident", **{**form, "only": newest}, kind="accepted", text="a holiday")
+    chosen = {value for value, text in form_choices(html) if text == str(DAY)}
+    one = post("incident", **{**form, "only": chosen.pop()}, text="a holiday")
     assert one.status_code == 303
 
 
@@ -262,7 +274,7 @@ def test_a_missing_incident_is_not_found(get: Get, scene: Scene) -> None:
 def test_the_tab_and_the_board_link_to_the_incident(get: Get, tab: Get, scene: Scene) -> None:
     days_of(scene, "pb")
     for page in (Html(tab().text).links["Incident"], Html(get("board").text).links["incident"]):
-        assert "Open incident" in get(page).text
+        assert "✕ blocked" in get(page).text
 
 
 def notes(scene: Scene) -> list[tuple[str, str, str]]:
@@ -272,36 +284,36 @@ def notes(scene: Scene) -> list[tuple[str, str, str]]:
 
 def test_an_editor_of_the_dag_acknowledges_and_comments(get: Get, post: Get, scene: Scene) -> None:
     days_of(scene, "pb")
-    (form,) = Html(get(HERE, "eve").text).forms
+    html = get(HERE, "eve").text
+    form, comment = form_of(html, "acknowledged"), form_of(html, "comment")
     for user in ("ada", "ben", None):
-        refused = post("incident", user, **form, kind="acknowledged", text="")
+        refused = post("incident", user, **form)
         assert refused.status_code in (401, 403, 404)
-    answer = post("incident", **form, kind="acknowledged", text="")
+    answer = post("incident", **form)
     assert answer.status_code == 303
-    (form,) = Html(get(HERE, "eve").text).forms
     for _ in range(2):  # sent twice, stored once
-        post("incident", **form, kind="comment", text="the source sent NULLs <b>again</b>")
+        post("incident", **comment, text="the source sent NULLs <b>again</b>")
     assert notes(scene) == [
         ("acknowledged", "eve", ""),
         ("comment", "eve", "the source sent NULLs <b>again</b>"),
     ]
     page = Html(get(answer.headers["location"]).text)
-    assert "acknowledged by eve" in page.text
-    assert "the source sent NULLs <b>again</b>" in page.text
-    assert not page.all("b")
+    assert "taken by eve" in page.text
+    assert "eve the source sent NULLs <b>again</b>" in page.text
+    assert "No one has it yet" not in page.text
 
 
 def test_a_note_belongs_to_its_incident_only(get: Get, post: Get, scene: Scene) -> None:
     days_of(scene, "bpb")
-    (form,) = Html(get(HERE, "eve").text).forms
-    post("incident", **form, kind="comment", text="a new one")
+    post("incident", **form_of(get(HERE, "eve").text, "comment"), text="a new one")
     assert "a new one" in get(HERE).text
     assert "a new one" not in get(f"{HERE}&on=2024-03-18").text
 
 
 def test_only_editors_of_the_dag_write(get: Get, post: Get, scene: Scene) -> None:
     days_of(scene, "pb")
-    (form,) = Html(get(HERE, "eve").text).forms
+    form = form_of(get(HERE, "eve").text, "comment")
+    del form["kind"]
     assert not Html(get(HERE, "ada").text).forms
     comment = {"kind": "comment", "text": "x"}
     refused = [
@@ -354,12 +366,14 @@ def test_the_open_slices_are_listed_oldest_first_and_cleared_in_order(
 ) -> None:
     waiting_days(scene)
     board = Html(get("board").text)
-    assert "2 open slices" in board.text
-    page = Html(get(board.links["2 open slices"], "eve").text)
-    assert page.text.index("2024-03-18") < page.text.index("2024-03-20")
-    assert "orders : 5000 rows not in s3://lake/silver" in page.text
-    assert "2024-03-19" not in page.text
-    form = page.forms[0]
+    page = Html(get(board.links["2 open dates"], "eve").text)
+    listed = page.text.partition("who has it")[2]
+    assert listed.index("2024-03-18") < listed.index("2024-03-20")
+    assert "→ s3://lake/silver" in page.text
+    assert "5,000 rows" in page.text
+    assert "2024-03-19" not in listed
+    picks = " ".join(box["value"] or "" for box in page.all("input", name="pick"))
+    form = {**page.forms[0], "pick": picks}
     assert post("slices", **form).headers["location"] == "slices"
     states = states_of(scene)
     assert {day for (day, _), state in states.items() if state is None} == {
@@ -373,11 +387,14 @@ def test_the_open_slices_are_listed_oldest_first_and_cleared_in_order(
 
 def test_only_who_may_clear_the_tasks_gets_the_buttons(get: Get, post: Get, scene: Scene) -> None:
     waiting_days(scene)
-    (form,) = Html(get(HERE, "eve").text).forms
-    (all_of_gate, *_) = Html(get("slices", "eve").text).forms
+    form = form_of(get(HERE, "eve").text, "clear")
+    del form["kind"]
+    slices = Html(get("slices", "eve").text)
+    picks = " ".join(box["value"] or "" for box in slices.all("input", name="pick"))
+    all_of_gate = {**slices.forms[0], "pick": picks}
     assert not Html(get("slices").text).forms
     assert "2024-03-18" not in get("slices", "ben").text
-    assert "open slice" not in get("board", "ben").text.replace("Open slices", "")
+    assert "open date" not in get("board", "ben").text
     for user in ("ada", "ben", None):
         assert post("slices", user, **all_of_gate).status_code in (401, 403, 404)
         assert post("incident", user, **form, kind="clear").status_code in (401, 403, 404)
@@ -403,7 +420,7 @@ def test_slices_of_one_date_have_their_own_incidents(get: Get, scene: Scene) -> 
         text = f'{{"rows": {{"store": "{store}"}}}}'
         scene.store(report_of(number, run_key=key, slice=text))
     page = Html(get(f"{HERE}&on={DAY}").text)
-    assert "open slices 2" in page.text
+    assert "lake.gate , 2 dates" in page.text
     key = RunKey("lake.gate", DAY, "manual__basel")
     scene.store(
         report_of(
@@ -417,7 +434,7 @@ def test_slices_of_one_date_have_their_own_incidents(get: Get, scene: Scene) -> 
     )
     page = Html(get(f"{HERE}&on={DAY}").text)
     assert "store = zurich" in page.text
-    assert "open slices 1" in page.text
+    assert "2 dates" not in page.text
 
 
 def known(report: GateReport) -> GateReport:
@@ -435,16 +452,11 @@ def audited(scene: Scene) -> list[tuple[str, str]]:
     return [(event, owner) for event, owner in rows]
 
 
-def accept_form(page: Html) -> dict[str, str]:
-    (form,) = (form for form in page.forms if form.get("kind") == "accepted")
-    return form
-
-
 def test_the_data_of_a_blocked_gate_is_accepted_on_its_tab(
     tab: Get, get: Get, post: Get, scene: Scene
 ) -> None:
     report = scene.ran(known(report_of()))
-    form = {**accept_form(Html(tab("eve").text)), "text": "the shop was shut"}
+    form = {**form_of(tab("eve").text, "accepted"), "text": "the shop was shut"}
     assert not Html(tab().text).forms
     for user in ("ada", "ben", None):
         assert post("incident", user, **form).status_code in (401, 403, 404)
@@ -467,23 +479,24 @@ def test_the_incident_accepts_one_of_its_slices(get: Get, post: Get, scene: Scen
         scene.ran(known(report_of(number, on=on)), number=number)
     page = get(HERE, "eve").text
     assert "Accept this data" in page
-    (form, *_) = Html(page).forms
+    form = form_of(page, "accepted")
     older = [value for value, text in form_choices(page) if text == "2024-03-19"]
-    post("incident", **{**form, "only": older[0]}, kind="accepted", text="a holiday")
+    post("incident", **{**form, "only": older[0]}, text="a holiday")
     states = states_of(scene)
     assert (states["2024-03-19", "gate"], states["2024-03-20", "gate"]) == (None, "failed")
 
 
 def test_only_what_the_page_has_shown_is_accepted(get: Get, post: Get, scene: Scene) -> None:
     scene.ran(known(report_of()))
-    (form,) = (form for form in Html(get(HERE, "eve").text).forms if "shown" in form)
+    html = get(HERE, "eve").text
+    form = form_of(html, "accepted")
     later = known(report_of(2, started_at=NOON + timedelta(hours=1)))
     scene.store(replace(later, attempt=Attempt(2, "again"), finished_at=NOON + timedelta(hours=2)))
-    refused = post("incident", **form, kind="accepted", text="as shown")
+    refused = post("incident", **form, text="as shown")
     assert refused.status_code == 409
     assert "has been judged again: reload the page" in Html(refused.text).text
     assert notes(scene) == []
-    assert post("incident", **form, kind="comment", text="x").status_code == 303
+    assert post("incident", **form_of(html, "comment"), text="x").status_code == 303
 
 
 @pytest.mark.few(1)
@@ -495,13 +508,15 @@ def test_only_what_the_page_has_shown_is_accepted(get: Get, post: Get, scene: Sc
         ({"datasets": (DatasetSnapshot("orders", "q", "query"),)}, "cannot be identified"),
     ],
 )
-def test_what_no_one_can_accept_has_no_button(
+def test_what_no_one_can_accept_says_why(
     tab: Get, get: Get, post: Get, scene: Scene, changes: dict[str, Any], message: str
 ) -> None:
     scene.ran(replace(known(report_of()), **changes))
-    assert "Accept this data" not in tab("eve").text + get(HERE, "eve").text
-    (form, *_) = Html(get(HERE, "eve").text).forms
-    refused = post("incident", **form, kind="accepted", text="x")
+    for page in (tab("eve").text, get(HERE, "eve").text):
+        assert message.lower() in Html(page).text.lower()
+        assert "accepted" not in {form.get("kind") for form in Html(page).forms}
+    form = form_of(get(HERE, "eve").text, "comment")
+    refused = post("incident", **{**form, "kind": "accepted"}, text="x")
     assert refused.status_code == 409
     assert message in Html(refused.text).text
     assert notes(scene) == []
@@ -525,7 +540,7 @@ def test_an_accepted_report_is_shown_as_such(tab: Get, get: Get, scene: Scene) -
     page = Html(tab(attempt=report.attempt.id).text)
     assert "accepted by eve: a holiday" in page.text
     assert "Accept this data" not in page.text
-    assert "Accepted incident: lake.gate" in Html(get(HERE).text).text
+    assert "✓ accepted lake.gate" in Html(get(HERE).text).text
     assert "accepted" in Html(get("runs?dag_id=lake&task_id=gate").text).text
 
 
@@ -566,7 +581,7 @@ def test_what_changed_is_on_the_incident_and_on_the_tab(tab: Get, get: Get, scen
             "5,000 rows of 2024-03-19; s3://lake/orders",
             "Where the failing rows are orders.id.null_share: of the 20 stored failing rows 18 "
             'have country = "XX"',
-            "What else changed since 2024-03-19 rows of orders: 2,500, was 5,000",
+            "What else changed since 2024-03-19 rows of orders: 2,500, was 5,000 (-50%)",
         ):
             assert words in changed
         assert "tax_id" not in changed.partition("What else changed")[0]
@@ -575,8 +590,9 @@ def test_what_changed_is_on_the_incident_and_on_the_tab(tab: Get, get: Get, scen
 
 def test_a_bad_gate_is_run_again_from_its_tab(tab: Get, post: Get, scene: Scene) -> None:
     scene.ran(report_of(verdicts=(BAD_NULLS,)))
-    (form,) = (form for form in Html(tab("eve").text).forms if form.get("kind") == "clear")
-    assert "Clear and run again" not in tab().text
+    form = form_of(tab("eve").text, "clear")
+    assert not Html(tab().text).forms
+    assert "You may not edit DAG lake." in Html(tab().text).text
     for user in ("ada", "ben", None):
         assert post("incident", user, **form).status_code in (401, 403, 404)
     assert states_of(scene)[str(DAY), "gate"] == "failed"
@@ -586,7 +602,11 @@ def test_a_bad_gate_is_run_again_from_its_tab(tab: Get, post: Get, scene: Scene)
 
 
 def waive_form(page: Html) -> dict[str, str]:
-    (form,) = (form for form in page.forms if form.get("name") == "orders.id.null_share")
+    (form,) = (
+        form
+        for form in page.forms
+        if form.get("name") == "orders.id.null_share" and "report" not in form
+    )
     return form
 
 
@@ -621,6 +641,49 @@ def test_an_editor_waives_an_assertion_and_ends_the_waiver(
     assert words not in Html(tab().text).text
 
 
-def test_p0_has_no_form_for_a_waiver(get: Get, scene: Scene) -> None:
+def test_p0_has_no_form_for_a_waiver_and_says_why(get: Get, scene: Scene) -> None:
     days_of(scene, "b")
-    assert "waive" not in get(HERE, "eve").text.partition("</style>")[2]
+    page = get(HERE, "eve").text
+    assert 'action="waive"' not in page
+    assert "No failed assertion can be waived: P0, @required and errors" in Html(page).text
+
+
+def test_each_action_has_its_own_form_with_its_own_field(get: Get, tab: Get, scene: Scene) -> None:
+    scene.ran(known(report_of()))
+    for page in (Html(get(HERE, "eve").text), Html(tab("eve").text)):
+        own = [form for form in page.forms if "kind" in form]
+        kinds = [form["kind"] for form in own]
+        assert {"acknowledged", "clear", "accepted", "closed"} <= {*kinds}
+        assert len(kinds) == len({*kinds}), "one form an action"
+        assert len({form["note"] for form in own}) == len(own), "none stores the note of another"
+        assert not page.all("button", name="kind")
+        assert [field for field in page.all("textarea") if "required" in field]
+
+
+def test_the_card_says_what_clearing_does_and_keeps_what_was_typed(
+    get: Get, post: Get, scene: Scene
+) -> None:
+    waiting_days(scene)
+    html = get(HERE, "eve").text
+    text = Html(html).text
+    assert "1 date: 2024-03-20 runs: gate , silver" in text
+    assert "what passes is promoted to s3://lake/silver" in text
+    assert "Close, give up 5,000 rows" in text
+    order = [text.index(words) for words in ("is repaired", "unusual but correct", "some days")]
+    order += [text.index(words) for words in ("rule is wrong", "is not needed")]
+    assert order == sorted(order)
+    form = form_of(html, "clear")
+    assert post("incident", **form, text="table reloaded").status_code == 303
+    assert notes(scene) == [("comment", "eve", "table reloaded")]
+    assert {state for (day, _), state in states_of(scene).items() if day == "2024-03-20"} == {None}
+
+
+def test_an_error_keeps_what_was_typed(get: Get, post: Get, scene: Scene) -> None:
+    scene.ran(known(report_of()))
+    form = form_of(get(HERE, "eve").text, "accepted")
+    typed = "odd <b>but</b> right"
+    refused = post("incident", **{**form, "shown": "x"}, text=typed)
+    assert refused.status_code == 409
+    page = Html(refused.text)
+    assert f"You typed: {typed}" in page.text
+    assert page.links["Back to the page"].startswith("incident?dag_id=lake&task_id=gate")

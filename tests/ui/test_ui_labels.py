@@ -29,8 +29,14 @@ def form(tab: Get, scene: Scene) -> dict[str, str]:
 
 
 def _forms(page: str) -> list[dict[str, str]]:
-    """The forms for labels, of which each is about an assertion."""
-    return [form for form in Html(page).forms if "name" in form]
+    """The forms for labels of a tab, of which each is about an assertion of a report."""
+    return [form for form in Html(page).forms if "name" in form and "report" in form]
+
+
+def _picks(page: str) -> dict[str, str]:
+    """The keys of the alerts that can be checked, by what a screen reader says."""
+    boxes = Html(page).all("input", name="pick")
+    return {box["aria-label"] or "": box["value"] or "" for box in boxes}
 
 
 def labels(scene: Scene) -> tuple[Label, ...]:
@@ -273,7 +279,7 @@ def test_a_read_only_store_disables_the_buttons_with_a_notice(
     monkeypatch.setattr(ResultsStore, "check_writable", refuses)
     scene.ran(report_of())
     for answer in (tab("eve"), get("alerts", "eve")):
-        assert _forms(answer.text) == []
+        assert 'action="label"' not in answer.text
         assert "cannot write to the results store" in answer.text
     assert "cannot write" not in tab("ada").text
 
@@ -306,7 +312,9 @@ def test_alerts_are_grouped_by_assertion_with_history_and_failing_rows(
     assert "6 without a label, 6 in the last 30 days" in page.text
     assert page.text.index("orders.id.null_share") < page.text.index("orders.enough")
     assert len(page.all("svg")) == 2
-    assert len(page.forms) == 6
+    assert len(_picks(answer.text)) == 6
+    assert len(page.forms) == 1
+    assert not page.all("details", open="")
     assert page.text.count("tax_id") == 3
     assert json.loads(ROWS[0].row)["tax_id"] in page.text
     assert "Gate report" in page.links
@@ -318,18 +326,21 @@ def test_a_date_without_rows_is_one_alert_which_names_what_else_failed(
     empty = replace(NOT_EMPTY, status=BAD_NULLS.status, value=0, scaled_value=0)
     other = replace(BAD_NULLS, name="calendar.open", datasets=("calendar",))
     scene.ran(report_of(verdicts=(BAD_NULLS, other, empty)))
-    page = Html(get("alerts", "eve").text)
+    html = get("alerts", "eve").text
+    page = Html(html)
     assert "2 without a label, 2 in the last 30 days" in page.text
     assert "Without rows, these failed as well: orders.id.null_share" in page.text
-    assert len(page.forms) == 2
+    assert len(_picks(html)) == 2
     assert "2 unlabelled alerts" in Html(get("board", "ada").text).text
 
 
 def test_a_labelled_alert_leaves_the_list_and_the_count(get: Get, post: Get, scene: Scene) -> None:
     scene.days("bbb")
     assert "3 unlabelled alerts" in Html(get("board", "ada").text).text
-    newest, *_ = Html(get("alerts", "eve", dag="lake").text).forms
-    answer = post("label", **newest, ground_truth="real")
+    html = get("alerts", "eve", dag="lake").text
+    (form,) = Html(html).forms
+    newest = _picks(html)[f"orders.id.null_share, data of {DAY}"]
+    answer = post("label", **form, pick=newest, ground_truth="real")
     assert answer.headers["location"] == "alerts?dag=lake"
     assert labels(scene)[0].date == DAY
     assert "2 unlabelled alerts" in Html(get("board", "ada").text).text
@@ -340,6 +351,42 @@ def test_a_labelled_alert_leaves_the_list_and_the_count(get: Get, post: Get, sce
     everything = Html(get("alerts", "eve", show="all").text).text
     assert everything.index("2024-03-19 50%") < everything.index("2024-03-20 50%")
     assert "real issue eve" in everything
+
+
+def test_a_series_of_alerts_gets_one_label(get: Get, post: Get, scene: Scene) -> None:
+    scene.days("bbb")
+    html = get("alerts", "eve").text
+    (form,) = Html(html).forms
+    picks = [*_picks(html).values()]
+    body = "&".join([*(f"{name}={value}" for name, value in form.items()), *picked(picks)])
+    sent = {"Origin": HERE, "Content-Type": "application/x-www-form-urlencoded"}
+    content = f"{body}&ground_truth=false_alarm&reason=holiday".encode()
+    for user in ("ada", "ben", None):
+        refused = post("label", user, content=content, headers=sent)
+        assert refused.status_code in (401, 403, 404)
+    unknown = content + b"&pick=0123456789abcdef"
+    assert post("label", content=unknown, headers=sent).status_code == 404
+    assert (labels(scene), logged(scene)) == ((), [])
+    assert post("label", content=content, headers=sent).status_code == 303
+    assert {label.date for label in labels(scene)} == {DAY - timedelta(days=k) for k in range(3)}
+    assert {(label.ground_truth, label.reason) for label in labels(scene)} == {(False, "holiday")}
+    assert logged(scene) == [("dqx label", "eve", "lake", "gate")] * 3
+    assert "Every failure has a label" in Html(get("alerts", "eve").text).text
+
+
+def picked(keys: list[str]) -> list[str]:
+    """The checked boxes of a list, as a browser sends them."""
+    return [f"pick={key}" for key in keys]
+
+
+def test_the_boxes_of_others_are_refused(get: Get, post: Get, scene: Scene) -> None:
+    scene.days("b")
+    scene.dag("pond", team="blue")
+    scene.ran(report_of(2, dag_id="pond"), dag_id="pond", number=2)
+    (pick,) = _picks(get("alerts", "ben").text).values()
+    (form,) = Html(get("alerts", "eve").text).forms
+    assert post("label", **form, pick=pick, ground_truth="real").status_code == 404
+    assert labels(scene) == ()
 
 
 def test_a_superseded_attempt_and_old_days_are_no_alerts(get: Get, scene: Scene) -> None:
@@ -428,8 +475,9 @@ def test_values_of_the_store_are_escaped_in_forms_and_lists(
 ) -> None:
     hostile = replace(BAD_NULLS, name='"><script>alert(1)</script>', check="'\"><b>")
     scene.ran(report_of(verdicts=(hostile,)))
-    for answer in (get("alerts", "eve"), tab("eve")):
-        assert "<script>alert" not in answer.text
-        (fields,) = _forms(answer.text)
-        assert fields["name"] == hostile.name
-        assert fields["check"] == hostile.check
+    listed, shown = get("alerts", "eve").text, tab("eve").text
+    assert "<script>alert" not in listed + shown
+    (fields,) = _forms(shown)
+    assert fields["name"] == hostile.name
+    assert fields["check"] == hostile.check
+    assert [*_picks(listed)] == [f"{hostile.name}, data of {DAY}"]

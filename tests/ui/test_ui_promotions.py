@@ -43,7 +43,7 @@ def test_the_tab_shows_source_and_target_versions(tab: Get, scene: Scene) -> Non
     page = Html(tab().text)
     assert (
         "Promotion dataset from version to version there rows "
-        f"orders 7 {BRONZE} 41 5000" in page.text
+        f"orders 7 {BRONZE} 41 5,000" in page.text
     )
 
 
@@ -51,7 +51,7 @@ def test_the_tab_shows_why_nothing_was_promoted(tab: Get, scene: Scene) -> None:
     scene.ran(promoting(1, passed=False))
     page = Html(tab().text)
     assert f"orders 7 {BRONZE} not promoted: the gate is blocked" in page.text
-    assert "no rows promoted (orders)" in page.text
+    assert "No rows were promoted." in page.text
 
 
 def test_a_tab_of_a_task_that_succeeded_without_its_rows_says_so(tab: Get, scene: Scene) -> None:

@@ -7,12 +7,14 @@ import json
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from dqx_airflow.operators.summary import failure_summary
 from dqx_airflow.results.incidents import notes_from
 from dqx_airflow.values import Attempt, DatasetSnapshot, GateReport, Outcome, Promotion, RunKey
+from tests.ui.test_ui_incident import form_of
 from tests.ui.ui_scene import DAY, KEEP, NOON, NULLS, Get, Html, Scene, report_of
 
 pytestmark = pytest.mark.airflow
@@ -57,8 +59,10 @@ def test_a_gate_that_waits_says_so_on_every_page(get: Get, scene: Scene) -> None
     assert json_of(get, tab)["run"]["question"] == question
     for page in ("board", "slices", HERE, tab):
         html = Html(get(page).text)
-        assert "until 2024-03-20 20:00:00 UTC , then kept blocked" in html.text, page
-        assert html.links["answer"] == place, page
+        assert "◔ waiting" in html.text, page
+        assert "until 03-20 20:00 UTC" in html.text, page
+        assert "kept blocked" in html.text, page
+        assert place in [link["href"] for link in html.all("a", target="_top")], page
 
 
 def test_a_question_without_an_end_has_none(get: Get, scene: Scene) -> None:
@@ -70,8 +74,8 @@ def test_a_question_without_an_end_has_none(get: Get, scene: Scene) -> None:
 
 def test_clearing_a_gate_that_waits_asks_first(get: Get, post: Get, scene: Scene) -> None:
     waiting(scene)
-    (form,) = Html(get(HERE, "eve").text).forms
-    asked = post("incident", **form, kind="clear", text="repaired")
+    form = form_of(get(HERE, "eve").text, "clear")
+    asked = post("incident", **form, text="repaired")
     assert asked.status_code == 200
     assert "waits since 2024-03-20 12:01:00 UTC until" in Html(asked.text).text
     assert state_of(scene) in ("awaiting_input", "deferred")
@@ -117,7 +121,10 @@ def test_a_date_whose_run_left_no_report_is_open_and_cleared_with_the_others(
     assert page["rows"][1]["error"] == "the Spark job was killed by signal 9"
     assert json_of(get, "board")["open_slices"] == {"lake.gate": 3}
     html = Html(get("slices", "eve").text)
-    assert post("slices", **html.forms[0]).status_code == 303
+    assert post("slices", **html.forms[0]).status_code == 400, "no date is selected"
+    picks = " ".join(box["value"] or "" for box in html.all("input", name="pick"))
+    assert len(picks.split()) == 3
+    assert post("slices", **html.forms[0], pick=picks).status_code == 303
     assert json_of(get, "slices")["counts"] == {"blocked": 1}
 
 
@@ -154,7 +161,7 @@ def test_an_ended_incident_says_where_its_rows_are(get: Get, scene: Scene) -> No
     scene.ran(report_of(1, datasets=HELD))
     (held,) = json_of(get, HERE)["judged"].values()
     assert held == [{"dataset": "orders", "target": SILVER, "row_count": 258, "promoted": None}]
-    assert "orders : 258 rows not in s3://lake/silver" in Html(get(HERE).text).text
+    assert "rows held back 258 rows not in s3://lake/silver" in Html(get(HERE).text).text
     again = NOON + timedelta(hours=2)
     passed = report_of(2, outcome=Outcome.PASSED, verdicts=(NULLS,), datasets=THERE)
     second = Attempt(2, "again")
@@ -171,7 +178,9 @@ def test_an_ended_incident_says_where_its_rows_are(get: Get, scene: Scene) -> No
     }
     text = Html(get(f"{HERE}&on={DAY}").text).text
     assert "not in" not in text
-    assert "orders : 244 rows in s3://lake/silver , version 14, by attempt 2" in text
+    assert "244 rows are in s3://lake/silver , version 14, by attempt 2 , repaired at" in text
+    assert "promoted 244 rows, version 14 s3://lake/silver" in text
+    assert "attempt 2; 244 rows promoted as version 14 of s3://lake/silver" in text
 
 
 def with_setups(scene: Scene) -> None:
@@ -194,9 +203,9 @@ def test_setups_and_teardowns_are_cleared_with_the_gate(get: Get, post: Get, sce
     with_setups(scene)
     (clearing,) = json_of(get, HERE)["clearings"]
     assert clearing["tasks"] == ["up", "gate", "last", "down"]
-    (form,) = Html(get(HERE, "eve").text).forms
-    assert "Clears up, gate, last, down" in Html(get(HERE, "eve").text).text
-    assert post("incident", **form, kind="clear").status_code == 303
+    html = get(HERE, "eve").text
+    assert "1 date: 2024-03-20 runs: up , gate , last , down" in Html(html).text
+    assert post("incident", **form_of(html, "clear")).status_code == 303
     states = {name: state_of(scene, name) for name in (*clearing["tasks"], "other")}
     assert states == {**dict.fromkeys(clearing["tasks"]), "other": "success"}
 
@@ -265,8 +274,8 @@ def logged(scene: Scene, event: str) -> list[str]:
 
 def test_a_wrong_version_is_refused(get: Get, post: Get, scene: Scene) -> None:
     scene.ran(report_of())
-    (form,) = Html(get(HERE, "eve").text).forms
-    refused = post("incident", **form, kind="clear", version="newest")
+    form = form_of(get(HERE, "eve").text, "clear")
+    refused = post("incident", **form, version="newest")
     assert refused.status_code == 400
     assert state_of(scene) == "failed"
 
@@ -308,7 +317,112 @@ def test_a_task_that_a_person_marked_says_by_whom_and_why(get: Get, scene: Scene
     mark = json_of(get, tab)["mark"]
     assert (mark["state"], mark["author"], mark["note"]) == ("success", "eve", "ticket 99")
     assert [*json_of(get, HERE)["marks"].values()] == [mark]
-    for page in (tab, HERE):
-        text = Html(get(page).text).text
-        assert "marked as success by eve" in text
-        assert "ticket 99" in text
+    text = Html(get(tab).text).text
+    assert "marked as success by eve" in text
+    assert "ticket 99" in text
+    text = Html(get(HERE).text).text
+    assert "marked eve set the task to success in Airflow: ticket 99" in text
+
+
+def test_a_closed_incident_says_that_its_rows_stay_out(get: Get, post: Get, scene: Scene) -> None:
+    scene.ran(report_of(1, datasets=HELD))
+    form = form_of(get(HERE, "eve").text, "closed")
+    assert post("incident", **form, text="the shop was shut").status_code == 303
+    text = Html(get(f"{HERE}&on={DAY}").text).text
+    assert "258 rows stay out of s3://lake/silver , closed by eve at" in text
+    assert "“the shop was shut”" in text
+    assert "promoted no rows not in s3://lake/silver" in text
+    assert "What you can do" not in text
+
+
+def test_the_dates_of_gates_are_a_picture_of_signs(get: Get, scene: Scene) -> None:
+    scene.days("ppbpb")
+    silent(scene, 5)
+    page = Html(get("slices").text)
+    assert "2024-03- 16 2024-03- 17" in page.text
+    picture = page.text.partition("2024-03- 20 lake.")[2]
+    assert "· ✓ passed ✓ passed ✕ ✓ passed ✕" in picture
+    signs = {link["aria-label"] for link in page.all("a") if link.get("aria-label")}
+    assert {"lake.gate 2024-03-18: blocked", "lake.gate 2024-03-15: no report"} <= signs
+
+
+def test_a_list_of_open_dates_shows_what_each_lacks_and_clears_only_what_is_checked(
+    get: Get, post: Get, scene: Scene
+) -> None:
+    scene.days("bpb", datasets=HELD)
+    html = get("slices", "eve").text
+    page = Html(html)
+    assert "2 dates are not good : 2 blocked. 516 rows held back." in page.text
+    assert "lake.gate → s3://lake/silver · owner ada · 2 dates" in page.text
+    assert "2024-03-18 ✕ blocked orders.id.null_share P0 · 1 of 2 failed 258 rows" in page.text
+    boxes = {box["aria-label"]: box for box in page.all("input", name="pick")}
+    assert all("checked" in box for box in boxes.values())
+    one = boxes["lake.gate 2024-03-18"]["value"] or ""
+    for user in ("ada", "ben", None):
+        assert post("slices", user, **page.forms[0], pick=one).status_code in (401, 403, 404)
+    assert post("slices", **page.forms[0], pick="0123456789abcdef").status_code == 404
+    assert post("slices", **page.forms[0], pick=one).status_code == 303
+    from airflow.models.taskinstance import TaskInstance
+    from sqlalchemy import select
+
+    scene.session.expire_all()
+    states = dict(
+        scene.session.execute(
+            select(TaskInstance.run_id, TaskInstance.state).where(TaskInstance.task_id == "gate")
+        ).all()
+    )
+    assert states[f"scheduled__{DAY}"] == "failed"
+    assert states["scheduled__2024-03-18"] is None
+
+
+def test_what_waits_for_an_answer_is_not_selected(get: Get, scene: Scene) -> None:
+    waiting(scene)
+    (box,) = Html(get("slices", "eve").text).all("input", name="pick")
+    assert "checked" not in box
+
+
+def test_what_waits_has_its_deadline(get: Get, scene: Scene) -> None:
+    from airflow.models.dagrun import DagRun
+    from airflow.models.deadline import Deadline
+    from sqlalchemy import select
+
+    scene.ran(report_of())
+    scene.chain("gate", "silver")
+    assert "waits silver 1 task downstream · no deadline" in Html(get(HERE).text).text
+    run = scene.session.scalar(select(DagRun.id))
+    values = {"id": uuid4(), "dagrun_id": run, "deadline_time": UNTIL, "missed": False}
+    present = {name: values[name] for name in values if name in Deadline.__table__.columns}
+    scene.session.commit()
+    connection = scene.session.connection()
+    connection.exec_driver_sql("PRAGMA foreign_keys = OFF")  # the callback is of no interest
+    connection.execute(Deadline.__table__.insert().values(**present, **required(Deadline)))
+    scene.session.commit()
+    scene.session.connection().exec_driver_sql("PRAGMA foreign_keys = ON")
+    assert "due 03-20 20:00 UTC" in Html(get(HERE).text).text
+
+
+def required(model: Any) -> dict[str, Any]:
+    """Values for the other columns of a table that take no NULL."""
+    now = datetime.now(timezone.utc)
+    known = ("id", "dagrun_id", "deadline_time", "missed")
+    found: dict[str, Any] = {}
+    for column in model.__table__.columns:
+        if column.name in known or column.nullable or column.default is not None:
+            continue
+        found[column.name] = now if "at" in column.name else uuid4()
+    return found
+
+
+def test_the_bar_has_the_numbers_that_the_user_may_see(
+    get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dqx_airflow.ui import board_page
+
+    monkeypatch.setattr(board_page, "_counted", {})
+    scene.days("bpb")
+    assert get("counts").json() == {"board": 1, "slices": 2, "alerts": 2}
+    assert get("counts", "ben").json() == {"board": 0, "slices": 0, "alerts": 0}
+    assert get("counts", None).status_code == 401
+    page = Html(get("datasets").text)
+    places = [place["data-count"] for place in page.all("span") if "data-count" in place]
+    assert places == ["board", "slices", "alerts"]

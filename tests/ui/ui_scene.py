@@ -362,7 +362,7 @@ class Html(HTMLParser):
         self.elements.append((tag, dict(attrs)))
         if tag == "wbr":
             self._texts.append(_MAY_BREAK)
-        elif tag not in ("meta", "br", "link", "img", "input"):
+        elif tag not in ("meta", "br", "col", "link", "img", "input"):
             self._open.append(tag)
         if tag == "a":
             self._texts.append("")

@@ -1,6 +1,7 @@
 // What only the browser knows: the theme and the time zone that the reader chose in Airflow, the way
-// out of Airflow's frame, which its sandbox closes to plain links, and what is new since; and the
-// headings of cells where a screen is too narrow for columns.
+// out of Airflow's frame, which its sandbox closes to plain links; what is new since, how long ago
+// that was, and whether the server still answers; and the headings of cells where a screen is too
+// narrow for columns.
 (() => {
   const chosen = (key) => {
     try {
@@ -26,19 +27,39 @@
     format = formatIn(zone);
   }
   const local = (time) => `${format.format(new Date(time))} ${zone}`;
+  const clock = (time) => `${format.format(new Date(time)).slice(11)} ${zone}`;
+  const short = (time) => format.format(new Date(time)).slice(5, 16);
+
+  const UNITS = [["day", 86400], ["hour", 3600], ["minute", 60]];
+  const age = (time) => {
+    const seconds = (Date.now() - new Date(time)) / 1000;
+    const [unit, length] = UNITS.find(([, one]) => Math.abs(seconds) >= one) ?? [];
+    if (!unit) return seconds < 0 ? "in less than a minute" : "just now";
+    const count = Math.floor(Math.abs(seconds) / length);
+    const words = `${count} ${unit}${count === 1 ? "" : "s"}`;
+    return seconds < 0 ? `in ${words}` : `${words} ago`;
+  };
+  const countAges = (root) => {
+    for (const time of root.querySelectorAll("time[data-ago]")) {
+      const words = age(time.dateTime);
+      if (time.textContent !== words) time.textContent = words;
+    }
+  };
   const localize = (root) => {
     for (const time of root.querySelectorAll("time[datetime]")) {
       if ("ago" in time.dataset) {
         time.title = local(time.dateTime);
         continue;
       }
-      time.title = time.textContent;
-      time.textContent = local(time.dateTime);
+      time.title = "short" in time.dataset ? local(time.dateTime) : time.textContent;
+      const shown = "clock" in time.dataset ? clock : "short" in time.dataset ? short : local;
+      time.textContent = shown(time.dateTime);
     }
     for (const cell of root.querySelectorAll("[data-moment]")) {
       const state = cell.title.split(": ").pop();
       cell.title = `${local(cell.dataset.moment)}: ${state}`;
     }
+    countAges(root);
   };
 
   // On a phone, a row of a table is a few lines: each cell with the heading of its column.
@@ -46,36 +67,113 @@
     for (const table of root.querySelectorAll(".scroll[role=region] > table")) {
       const heads = [...table.querySelectorAll("thead th")].map((head) => head.textContent);
       for (const cell of table.querySelectorAll("tbody td")) {
-        if (cell.textContent.trim()) cell.dataset.head = heads[cell.cellIndex] ?? "";
+        if ("head" in cell.dataset || !cell.textContent.trim()) continue;
+        cell.dataset.head = heads[cell.cellIndex] ?? "";
       }
     }
   };
 
-  // Replaces the page by its newest state, unless the reader is busy with it.
+  // The newest state replaces the page, unless the reader is busy with it: the head of the page
+  // says that it waits, and for whom, and since when the server gives no answer.
+  const openedByServer = new WeakSet();
+  const remember = (main) => {
+    for (const one of main.querySelectorAll("details[open]")) openedByServer.add(one);
+  };
+  const isChanged = (field) => {
+    if (field.type === "hidden") return false;
+    if (field.type === "checkbox" || field.type === "radio") {
+      return field.checked !== field.defaultChecked;
+    }
+    if (field.options) {
+      const chosen = [...field.options].findIndex((option) => option.defaultSelected);
+      return field.selectedIndex !== Math.max(chosen, 0);
+    }
+    return field.value !== field.defaultValue;
+  };
+  const busyWith = (main) => {
+    const active = document.activeElement;
+    const fields = [...main.querySelectorAll("input, textarea, select")];
+    if (fields.includes(active) || fields.some(isChanged)) return "while you type";
+    const opened = [...main.querySelectorAll("details[open]")];
+    if (opened.some((one) => !openedByServer.has(one))) return "while a part is open";
+    const hasFocus = active !== main && main.contains(active);
+    return hasFocus ? "while you are on a link" : "";
+  };
+  const say = (words, kind = "") => {
+    const line = document.querySelector(".fresh");
+    const status = line?.querySelector("[role=status]");
+    if (!status) return;
+    line.className = `fresh ${kind}`.trim();
+    const text = words && `, ${words}`;
+    if (status.textContent !== text) status.textContent = text;
+  };
+  // The numbers in the bar: they are asked for after the page, which does not wait for them.
+  const count = async () => {
+    try {
+      const answer = await fetch("counts", { credentials: "same-origin" });
+      if (!answer.ok) return;
+      const counts = await answer.json();
+      for (const place of document.querySelectorAll("[data-count]")) {
+        const number = counts[place.dataset.count] ?? 0;
+        const isUrgent = place.dataset.count !== "alerts";
+        place.hidden = !number;
+        place.classList.toggle("hot", isUrgent);
+        place.textContent = place.dataset.count === "board" ? ` ${number} need you` : ` ${number}`;
+      }
+    } catch {
+      // Without an answer, the bar has no numbers.
+    }
+  };
+  let silentSince;
   const refresh = async (main) => {
-    const fields = [...main.querySelectorAll("input")];
-    const isBusy =
-      main.contains(document.activeElement) ||
-      main.querySelector("details[open]") ||
-      fields.some((field) => field.value !== field.defaultValue);
-    if (document.hidden || isBusy) return main;
     try {
       const answer = await fetch(location.href, { credentials: "same-origin" });
-      if (!answer.ok) return main;
+      if (!answer.ok) throw new Error(answer.status);
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       const fresh = page.querySelector("main");
-      if (!fresh) return main;
+      if (!fresh) throw new Error("no page");
+      silentSince = undefined;
+      if (busyWith(main)) return main; // the reader began while the server answered
+      for (const part of ["title", ".bar .fresh time"]) {
+        const [old, now] = [document, page].map((one) => one.querySelector(part));
+        if (old && now) old.replaceWith(now);
+      }
+      count();
+      localize(document.querySelector(".fresh"));
       localize(fresh);
       entitle(fresh);
+      remember(fresh);
       main.replaceWith(fresh);
       return fresh;
     } catch {
-      return main; // the server does not answer: what is shown is the last that is known
+      silentSince ??= new Date();
+      return main;
     }
   };
-  const keepFresh = (main) => {
-    if (!main?.dataset.refresh) return;
-    setTimeout(async () => keepFresh(await refresh(main)), main.dataset.refresh * 1000);
+  const keepFresh = (first) => {
+    if (!first?.dataset.refresh) return;
+    let main = first;
+    let isAsking = false;
+    let due = Date.now() + main.dataset.refresh * 1000;
+    const look = async () => {
+      if (isAsking || document.hidden) return;
+      const busy = busyWith(main);
+      if (!busy && Date.now() >= due) {
+        isAsking = true;
+        main = await refresh(main);
+        isAsking = false;
+        due = Date.now() + main.dataset.refresh * 1000;
+      }
+      if (silentSince) say(`no answer since ${clock(silentSince)}`, "silent");
+      else if (busy) say(`paused ${busy}`, "stale");
+      else say(`refreshes every ${main.dataset.refresh} s`);
+    };
+    for (const event of ["focusin", "focusout", "input", "visibilitychange"]) {
+      document.addEventListener(event, () => setTimeout(look));
+    }
+    document.addEventListener("toggle", () => setTimeout(look), true);
+    setInterval(look, 1000);
+    look();
   };
 
   document.addEventListener("click", (event) => {
@@ -105,6 +203,9 @@
   document.addEventListener("DOMContentLoaded", () => {
     localize(document);
     entitle(document);
+    remember(document);
+    setInterval(() => countAges(document), 10000);
     keepFresh(document.querySelector("main"));
+    if (document.querySelector("[data-count]")) count();
   });
 })();
