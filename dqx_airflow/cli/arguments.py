@@ -77,6 +77,8 @@ class SharedOptions:
     :param min_severity: Only assertions of this severity or a worse one.
     :param dimension: Only assertions of this quality dimension, such as completeness. Repeatable.
     :param watch: Run again when a source file or dqx.toml changes.
+    :param quiet: Print only the outcome of each suite and date.
+    :param verbose: Print all stored failing rows, and the assertions of the dates that passed.
     """
 
     connection: ConnectionOption = None
@@ -97,6 +99,8 @@ class SharedOptions:
     min_severity: Severity | None = None
     dimension: list[str] | None = None
     watch: bool = False
+    quiet: Annotated[bool, typer.Option("--quiet", "-q")] = False
+    verbose: Annotated[bool, typer.Option("--verbose", "-v")] = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 _ASSUMED = "the datasets of checks are assumed to have dates, all others to have none"
 _WITHOUT_EFFECT = (
     *("connection", "format", "output", "force", "results_root", "recompute", "watch"),
+    *("quiet", "verbose"),
 )
 """The options of a run on which its plan does not depend."""
 _CODE = re.compile(r"[EW]\d{3}", re.IGNORECASE)

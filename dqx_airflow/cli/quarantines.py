@@ -207,7 +207,7 @@ def _released_dataset(call: RunCall, of: str | None) -> str:
 
 
 _OF_A_SELECTION = ("only", "tag", "exclude_tag", "min_severity", "dimension")
-_OF_RUNS = ("watch", "output", "force", "recompute")
+_OF_RUNS = ("watch", "output", "force", "recompute", "quiet", "verbose")
 app.command("release")(with_shared_options(release, without=(*_OF_A_SELECTION, *_OF_RUNS)))
 
 

@@ -219,6 +219,8 @@ def write_reports(
     root: str,
     *,
     dates: Sequence[date] = (),
+    is_quiet: bool = False,
+    is_verbose: bool = False,
 ) -> None:
     """Writes each report as soon as it is available, to stdout or into a file.
 
@@ -226,6 +228,9 @@ def write_reports(
     several dates a calendar comes last, and those that passed have one line each.
 
     If it goes into a file, stderr gets the headlines.
+
+    :param is_quiet: write only the headlines as text.
+    :param is_verbose: write all failing rows as text, and what passed on several dates.
     """
     console = console_for(file)
     if file is not None:
@@ -243,11 +248,13 @@ def write_reports(
                 typer.echo(line, file=console.file)
             case RunFormat.SUMMARY:
                 _print_summary(report, console)
-            case RunFormat.TEXT if is_range and report.outcome is Outcome.PASSED:
+            case RunFormat.TEXT if is_quiet:
+                print_headline(report, console)
+            case RunFormat.TEXT if is_range and not is_verbose and report.outcome is Outcome.PASSED:
                 print_headline(report, console)
             case RunFormat.TEXT:
-                _print_table(report, console, root)
-    if is_range and format is not RunFormat.JSON and written_reports:
+                _print_table(report, console, root, all_rows=is_verbose or not root)
+    if is_range and not is_quiet and format is not RunFormat.JSON and written_reports:
         print_calendar(written_reports, console)
 
 
@@ -258,12 +265,12 @@ def _with_headlines(reports: Iterable[GateReport]) -> Iterable[GateReport]:
         yield report
 
 
-def _print_table(report: GateReport, console: Console, root: str) -> None:
+def _print_table(report: GateReport, console: Console, root: str, *, all_rows: bool) -> None:
     """Prints a report as a table, with the headline last, where it stays visible."""
     is_one_error = report.count(Status.ERROR) == len(report.verdicts)
     if not is_one_error or len(words.by_cause(report.verdicts)) > 1:
         console.print(verdicts_table(report.verdicts))
-    print_failures(report, console, all_rows=not root, root=root)
+    print_failures(report, console, all_rows=all_rows, root=root)
     console.print()
     for line in filter(
         None, [*words.account(report), *words.shadow_account(report), words.on_call(report)]
