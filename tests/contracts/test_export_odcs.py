@@ -137,7 +137,8 @@ def test_a_contract_of_the_standard_keeps_all_that_it_says(name: str) -> None:
         if key in before:
             assert after[key] == before[key]
     # What nobody checks is listed only where it is left out.
-    assert all(loss.reason.startswith("not checked at all") for loss in exported.losses)
+    reasons = [loss.reason for loss in exported.losses]
+    assert [reason for reason in reasons if not reason.startswith("not checked at all")] == []
 
 
 @pytest.mark.parametrize("name", OTHERS)

@@ -39,7 +39,9 @@ def test_every_spelling_is_the_same_place(form: str, tmp_path: Path) -> None:
     assert flow.at(written) is flow.at(plain)
     settings = tmp_path / "dqx.toml"
     written_path = f'path = "{written}"\nformat = "csv"\n'
-    settings.write_text(f'[defaults]\nresults = "{written}"\n[datasets.orders]\n{written_path}')
+    settings.write_text(
+        f'[defaults]\nresults_root = "{written}"\n[datasets.orders]\n{written_path}'
+    )
     found = read_settings(settings)
     assert not found.problems
     assert str(found.refs["orders"].path).rstrip("/") == plain

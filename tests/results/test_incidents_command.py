@@ -95,7 +95,7 @@ def test_an_incident_is_closed_with_a_reason(root: str) -> None:
     at = ("close", one["id"][:8], "--results-root", root)
     refused = dql(*at)
     assert refused.exit_code == 2
-    assert "Missing option '--reason'" in refused.output
+    assert "missing option '--reason'" in refused.output
     assert dql(*at, "--reason", "not needed", "--author", "eve").stdout == (
         "closed: gate orders_to_silver, data of 2024-03-02\n"
     )

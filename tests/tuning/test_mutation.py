@@ -252,7 +252,7 @@ def test_the_fine_day_is_the_last_one_that_passed_in_the_version_of_then(lake: P
             ],
             "only be read with Spark: it has a filter, and its format is orc",
         ),
-        (["--date", f"{FIRST}..{LAST}"], "several suites or dates"),
+        (["--date", f"{FIRST}..{LAST}"], "is not a day"),
         (["--date", "2025-05-09"], "no assertion of Orders passes"),
     ],
 )
