@@ -45,7 +45,7 @@ def test_every_spelling_is_the_same_place(form: str, tmp_path: Path) -> None:
     found = read_settings(settings)
     assert not found.problems
     assert str(found.refs["orders"].path).rstrip("/") == plain
-    assert str(found.results).rstrip("/") == plain
+    assert str(found.results_root).rstrip("/") == plain
 
 
 @pytest.mark.parametrize(
