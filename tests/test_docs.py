@@ -125,9 +125,10 @@ def test_suites_are_sound(place: str, text: str) -> None:
 
 
 def test_the_rules_for_users_of_other_tools_are_sound() -> None:
-    page = (DOCS / "coming-from.md").read_text(encoding="utf-8")
-    claims = re.findall(r"\| `(assert [^`]+)` \|", page)
-    assert len(claims) > 30
+    pages = (DOCS / "coming-from.md", DOCS / "recipes.md")
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    claims = re.findall(r"\| `(assert [^`]+)` \|", text)
+    assert len(claims) > 40
     for claim in claims:
         datasets = "orders, customers" if "dataset" in claim else "orders"
         text = f'suite "S" {{ check "C" on {datasets} {{ {claim} name "n" }} }}'.replace(
@@ -186,6 +187,27 @@ def test_links_are_not_broken() -> None:
         for target in re.findall(r"\]\(([^)#\s]+)[^)]*\)", text):
             if "://" not in target:
                 assert (path.parent / target).resolve().is_file(), f"{path.name}: {target}"
+
+
+QUESTIONS = {
+    "where do I get it?": ("index.md", "git clone"),
+    "how do I check that a column is unique?": ("recipes.md", "duplicate_count(order_id) == 0"),
+    "what is the default severity?": ("language.md", "Without `severity` it is P1"),
+    "which keys has dqx.toml?": ("cli.md", "## dqx.toml"),
+    "which settings and environment variables are there?": ("install.md", "## Settings"),
+    "what is in the XCom of a gate?": ("outcomes.md", "## XComs"),
+    "a suite or a contract?": ("recipes.md", "## Suite or contract?"),
+    "what if a gate ends with an error?": ("outcomes.md", "## When something goes wrong"),
+    "how do I run the demo?": ("first-gate.md", "## Demo"),
+}
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_a_question_is_answered_one_click_from_the_index(question: str) -> None:
+    page, answer = QUESTIONS[question]
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    assert page == "index.md" or re.search(rf"\]\({page}(#[\w-]+)?\)", index), page
+    assert answer in (DOCS / page).read_text(encoding="utf-8")
 
 
 @pytest.mark.slow

@@ -70,6 +70,22 @@ FOR_USERS = {
 }
 """Phrases that user-visible text does not have either."""
 
+FOR_READERS = {
+    r"also (if|with(?!in)|where|when|behind|after|without)": "even ...",
+    r"(that|those) of": "the noun again",
+    r"beside": "next to, alongside, with",
+    r"nevertheless|nonetheless|all the same(?!,)": "anyway, still",
+    r"from (then|now|here|this position|\w+ days?) on": "since, starting with, with at least",
+    r"days? (that|which) (a change )?turns?": "days whose verdict changes",
+    r"alarms? (once|twice|on (one|two|none))|and alarms?": "failure: no verb",
+    r"good rows|bad rows go|goes? on without": "valid rows, failing rows",
+    r"scheduler runs?": "DAG run",
+    r"fine days?": "good day",
+    r"(?<!about )a person('s)?": "someone",
+}
+"""Phrases that pages, help and the docs of operators do not have either: one word for one thing,
+and English word order."""
+
 NOT_FOR_DEVELOPERS = frozenset({"texts", "told", "blanks"})
 """Words that only user-visible text avoids."""
 
@@ -112,7 +128,18 @@ EXAMPLES = sorted(
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(CHECKOUT)))
 def test_a_page_is_plain_english(path: Path) -> None:
-    assert list(offences(path.read_text(encoding="utf-8"))) == []
+    assert list(offences(path.read_text(encoding="utf-8"), for_readers=True)) == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in PAGES if path.suffix == ".md"],
+    ids=lambda path: str(path.relative_to(CHECKOUT)),
+)
+def test_no_sentence_begins_in_a_block_of_code(path: Path) -> None:
+    """Agents and indexes quote the first sentence after a block without the block."""
+    blocks = path.read_text(encoding="utf-8").split("\n```\n\n")[1:]
+    assert [after[:60] for after in blocks if after[:1].islower()] == []
 
 
 def test_messages_of_the_package_are_plain_english() -> None:
@@ -120,7 +147,7 @@ def test_messages_of_the_package_are_plain_english() -> None:
         f"{path.relative_to(CHECKOUT)}:{line}: {offence}"
         for path in MODULES
         for line, text in shown(tree_of(path.read_text(encoding="utf-8")), path)
-        for offence in offences(text)
+        for offence in offences(text, for_readers=is_read(path))
     ]
     assert found == []
 
@@ -160,12 +187,23 @@ def test_comments_and_docstrings_are_read_as_paragraphs() -> None:
     ]
 
 
-def offences(text: str, *, for_users: bool = True) -> Iterator[str]:
-    """The excluded words in a text, each with its replacement."""
+def is_read(path: Path) -> bool:
+    """True if strings of a module are help, or the docs of operators."""
+    return path.parent.name == "operators" or "cli" in path.parts
+
+
+def offences(text: str, *, for_users: bool = True, for_readers: bool = False) -> Iterator[str]:
+    """The excluded words in a text, each with its replacement.
+
+    :param for_users: the text is visible to users, and not only to developers.
+    :param for_readers: the text is a page, help, or the docs of an operator.
+    """
     prose = " ".join(text.split())
     for allowed in ALLOWED:
         prose = prose.replace(allowed, "")
     excluded = WORDS | FOR_ALL | FOR_USERS if for_users else _WORDS_OF_DEVELOPERS | FOR_ALL
+    if for_readers:
+        excluded = excluded | FOR_READERS
     if any_of(tuple(excluded)).search(prose):
         for found, instead in excluded.items():
             if match := any_of((found,)).search(prose):
@@ -184,7 +222,7 @@ def shown(tree: ast.Module, path: Path) -> Iterator[tuple[int, str]]:
     make their pages.
     """
     bare = {id(node.value) for node in statements(tree) if isinstance(node, ast.Expr)}
-    is_help = path.parent.name == "operators" or "cli" in path.parts
+    is_help = is_read(path)
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             if id(node) not in bare and " " in node.value:

@@ -1,6 +1,6 @@
 """`dql mcp`: what an agent may ask over the Model Context Protocol, by the official package `mcp`.
 
-Nothing is written but proposals, which wait for a person in `dql tune review`. Calls name only
+Nothing is written but proposals, which wait for someone in `dql tune review`. Calls name only
 files below the folder of the server; a library that a suite imports is found as in `dql check`.
 Commands run in processes of their own: standard output belongs to the protocol, and no call
 inherits the state of another.
@@ -41,7 +41,7 @@ _PROGRAM = "from dqx_airflow.cli.main import main; main()"
 _INSTRUCTIONS = (
     "Rules about data in DQL. Read the resource dql://skill first. Call check after every change "
     "of a suite and do what its help lines say, until it reports no error. Then sample_run and "
-    "backtest show whether the rules hold. Limits are changed by propose; a person decides."
+    "backtest show whether the rules hold. Limits are changed by propose; someone decides."
 )
 
 
@@ -164,7 +164,7 @@ class Tools:
         return self._dql("tune", "backtest", *options, "--", str(self._inside(suite)))
 
     def mutate(self, suite: str) -> str:
-        """The faults that a suite misses on its last fine day, and assertions that would not."""
+        """The faults that a suite misses on its last good day, and assertions that would not."""
         return self._dql("mutate", "--", str(self._inside(suite)))
 
     def why_blocked(self, gate: str, date: str | None = None) -> str:
@@ -181,7 +181,7 @@ class Tools:
         return self._dql("results", "show", f"--results-root={root}", "--", runs[0]["run_id"])
 
     def propose(self, suite: str, name: str, value: float, reason: str) -> str:
-        """Proposes another value of a tunable constant of a suite; a person decides on it.
+        """Proposes another value of a tunable constant of a suite; someone decides on it.
 
         value is a plain number: 0.05 for 5%, seconds for durations. reason is the evidence.
         """
@@ -203,7 +203,7 @@ class Tools:
         change = ProposedValue(name, now, value, units_of(before)[name])
         proposal = Proposal(before.name.value, _AGENT, (change,), reason=reason)
         propose(results_of(None, self._inside(suite).parent), proposal)
-        return f"{change}, proposal {proposal.id} waits for a person: dql tune review {suite}"
+        return f"{change}, proposal {proposal.id} waits for someone: dql tune review {suite}"
 
     def _refs(self, suite: str, datasets: Sequence[str]) -> list[DatasetRef]:
         """The datasets with a location below the folder; what dqx.toml masks stays masked."""

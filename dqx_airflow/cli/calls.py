@@ -375,7 +375,7 @@ class _CallReader:
             return None
         if path.suffix in command.CONTRACT_ENDINGS:
             if self.options.shadow is not None:
-                message = "a contract has no shadow: a shadow runs beside a DQL suite"
+                message = "a contract has no shadow: a shadow runs alongside a DQL suite"
                 self.problems.wrong("--shadow", str(self.options.shadow), message)
             return self._contract_request(path, source, template, given)
         reader = FileReader(source.name, path, Path.cwd(), search_path(os.environ))

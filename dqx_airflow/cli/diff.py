@@ -83,7 +83,7 @@ class _FoundDays:
 @dataclass(frozen=True, slots=True)
 class PastWanted:
     """The past days to judge: those in a store, of a period and a gate, as they were typed; by
-    default those of the last 90."""
+    default the last 90."""
 
     results_root: str | None
     since: date | None
@@ -144,7 +144,7 @@ def diff(
 
     With --backtest, list the past days on which a gate would have ended in another way, too.
 
-    Days are judged from the values in the results store, without Spark: by default those of the
+    Days are judged from the values in the results store, without Spark: by default of the
     last 90. Values of any gate that reads the same dataset in the same way count, so that suites
     may be renamed and split. For contracts there is `dql contract diff`. Exit code 2 if a suite has
     errors, or if a path has no .dql file now and had none at the revision; else 0.

@@ -57,9 +57,9 @@ def explain(
 ) -> None:
     """Explain how a suite is processed, or the code of an error or warning.
 
-    The plan is that of `dql run` with the same options and the same dqx.toml, also for a contract.
-    Datasets that are not given are assumed: those of checks have dates, all others have none. As
-    JSON, the plan of a date is an object; those of a range of dates are an array.
+    The plan matches `dql run` with the same options and the same dqx.toml, even for a contract.
+    Datasets that are not given are assumed: datasets of checks have dates, all others have none. As
+    JSON, the plan of a date is an object; the plans of a range of dates are an array.
 
     For a code, shows the purpose of the rule, with a wrong and a right example.
 

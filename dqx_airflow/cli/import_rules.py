@@ -40,12 +40,12 @@ def import_rules(
 
     :param files: Rule files, of one tool or several.
     :param tool: great-expectations, soda, dbt, databricks-dqx, dqdl, deequ, pandera or airflow;
-        default: recognised by the content.
+        default: detected from the content.
     :param dataset: The dataset of all rules; default: the dataset named in the file.
     :param sql_dialect: The database of the SQL of Great Expectations, Soda, dbt and Airflow, or
         spark; default: SQL is translated if it means the same in all databases.
-    :param name: The name of the suite; default: that of the first file.
-    :param fail_on: Exit with 1 if a rule is not translated; with different, also if one is
+    :param name: The name of the suite; default: the name of the first file.
+    :param fail_on: Exit with 1 if a rule is not translated; with different, even if one is
         translated with a difference; with never, do not.
     :param format: Format of the report on standard error: text or json.
     """

@@ -31,7 +31,7 @@ app = Commands(
 )
 
 _Gate: TypeAlias = Annotated[
-    str | None, typer.Option("--gate", help="Only those of this gate, or of an instance: GATE[3].")
+    str | None, typer.Option("--gate", help="Only of this gate, or of a map index: GATE[3].")
 ]
 _Id: TypeAlias = Annotated[
     str,
@@ -49,8 +49,8 @@ def list_(
 ) -> None:
     """List the dates of data that are still blocked or broken, oldest first.
 
-    An incident ends when its slice (date, map index, promote_slice) passes, is accepted, or a
-    person closes it. The page "Open dates" in Airflow clears the tasks of all of them in order.
+    An incident ends when its slice (date, map index, promote_slice) passes, is accepted, or
+    someone closes it. The page "Open dates" in Airflow clears the tasks of all of them in order.
 
     :param ended: Include those that were repaired, accepted or closed.
     """

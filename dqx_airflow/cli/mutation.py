@@ -55,10 +55,10 @@ def mutate(
     warned, in the version that was judged then. Everything is judged in memory, without Spark, of a
     large day a sample; what needs Spark notices nothing, and is listed. With --connection, Spark
     judges all, and all rows of the day. Each missed fault comes with an assertion that would notice
-    it, if one was found that holds on the fine day and on up to 30 days before it. Exit code 1 if
+    it, if one was found that holds on the good day and on up to 30 days before it. Exit code 1 if
     fewer faults than --min block.
 
-    :param on: Another fine day: 2024-12-25, yesterday or -3d.
+    :param on: Another good day: 2024-12-25, yesterday or -3d.
     :param least: The share of faults that must block, such as 80%.
     :param rows: The most rows to read into memory; of a larger day a sample.
     :param seed: Another number hits other rows.
@@ -103,7 +103,7 @@ def mutate(
 
 
 def _fine_day(options: arguments.Options) -> tuple[GateRequest, datetime]:
-    """The request of the last run on the fine day, with the versions that it read, and its time."""
+    """The request of the last run on the good day, with the versions that it read, and its time."""
     from dqx_airflow.results.query import RunsWanted, StoredResults
     from dqx_airflow.results.runs import find_report
 
@@ -122,7 +122,7 @@ def _fine_day(options: arguments.Options) -> tuple[GateRequest, datetime]:
     if day is None:
         raise RequestError(
             f"no run of {key.gate} that passed or warned is known",
-            "add --date with a fine day, or --results-root with the store of its gate",
+            "add --date with a good day, or --results-root with the store of its gate",
         )
     night = datetime.combine(day + timedelta(days=1), time(), timezone.utc)
     return request, min(night, datetime.now(timezone.utc))
@@ -161,9 +161,9 @@ def _summary(done: Mutation) -> str:
 
 def _advice(fault: Fault) -> str:
     if fault.line is None:
-        return "no line was found that notices it and holds on the fine days"
+        return "no line was found that notices it and holds on the good days"
     before = f" and on {fault.days} days before" if fault.days else ""
-    where = "sample of the fine day" if fault.is_of_sample else f"fine day{before}"
+    where = "sample of the good day" if fault.is_of_sample else f"good day{before}"
     return f"{fault.line}  # holds on the {where}"
 
 

@@ -40,7 +40,7 @@ from dqx_airflow.tuning.mutation import read_days
 from dqx_airflow.values import DatasetRef, Selection, Status, Verdict
 
 _MOST_WRITTEN = 500
-"""The most rows of a test that a person reads."""
+"""The most rows of a test that someone reads."""
 _MOST_JUDGED = 3_000_000
 """The rows judged in all tries, after which the rows that are left count as the fewest."""
 _IMPORTS = {
@@ -70,7 +70,7 @@ def shrink(
 ) -> None:
     """Write a test for pytest with the fewest rows that still fail.
 
-    The rows still fail an assertion of a run. They are those of the date of the run, in the version
+    The rows still fail an assertion of a run. They are the rows of its date, in the version
     of a Delta table that it read. They are judged in memory, without Spark, and columns that the
     assertion does not need are left out. Values of masked columns are replaced by others of the
     same length, equal ones by equal ones.

@@ -51,7 +51,7 @@ def suggest(
 
     :param dataset: A dataset: a path or table:NAME, with format, date_column, time_zone.
     :param days: The number of days to look at, up to the newest one.
-    :param name: The name of the suite; default: that of the dataset.
+    :param name: The name of the suite; default: the name of the dataset.
     """
     from dqx_airflow.tuning.suggested import suggested_suite
 

@@ -34,7 +34,7 @@ def list_(
 ) -> None:
     """List the waivers, those that end first at the top.
 
-    :param gate: Only those of this gate.
+    :param gate: Only waivers of this gate.
     :param ended: Include those that have ended.
     """
     from dqx_airflow.results.decisions import gates_called, waivers_of

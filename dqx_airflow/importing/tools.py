@@ -70,7 +70,7 @@ def read_rules(
 ) -> tuple[str, tuple[foreign_rule.ForeignRule, ...]]:
     """The tool that a file belongs to, and its rules.
 
-    :param tool: a name of `TOOLS`; by default the tool is recognised.
+    :param tool: a name of `TOOLS`; by default the tool is detected.
     :param dataset: the dataset of all rules; by default the one that the file names.
     :param sql_dialect: the dialect of the SQL in a file of Great Expectations, Soda or dbt. Without
         it, SQL is translated if it means the same in all databases.
@@ -98,7 +98,7 @@ def read_rules(
             found = candidate.of_document[1](sql.rewritten(document), request)
             return name, tuple(map(sql.accounted, _well_formed(found, candidate.title)))
     titles = ", ".join(candidate.title for candidate in candidates.values())
-    raise NoCounterpartError(f"not recognised as a file of {titles}")
+    raise NoCounterpartError(f"not recognized as a file of {titles}")
 
 
 def _well_formed(

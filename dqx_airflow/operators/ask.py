@@ -1,4 +1,4 @@
-"""`on_violation="ask"`: a blocked gate waits for a person, and goes on with the answer.
+"""`on_violation="ask"`: a blocked gate waits for someone, and goes on with the answer.
 
 From Airflow 3.3 on, the task waits as `awaiting_input`; before, as `deferred`, with a trigger.
 """
@@ -38,7 +38,7 @@ _LONGEST_SUBJECT = 255
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of a person, or the default after the timeout."""
+    """The answer of someone, or the default after the timeout."""
 
     accepts: bool
     author: str

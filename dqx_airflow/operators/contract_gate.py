@@ -39,7 +39,7 @@ class ContractGateOperator(GateOperator):
     clause that describes a check but cannot be enforced. The log lists the clauses that are not
     checked.
 
-    The arguments in groups, beside those of all gates:
+    The arguments in groups, in addition to the arguments of all gates:
 
     - What: `contract`, `data`, `datasets`, `server`, `expect_version`, `models`, `variables`
     - When it fails: `strict`, `unsupported`

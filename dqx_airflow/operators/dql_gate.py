@@ -33,13 +33,13 @@ class DqlGateOperator(GateOperator):
     `fail_on` fails the task without a retry, so that everything downstream (with the trigger rule
     `all_success`) is `upstream_failed`.
 
-    The arguments in groups, beside those of all gates:
+    The arguments in groups, in addition to the arguments of all gates:
 
     - What: `suite`, `shadow`
 
     :param suite: the path of a `.dql` file, relative to the DAG's file or to the working directory;
         or the source of a suite; or a list of these. The suites of a list share one scan, and each
-        has a separate report; the worst outcome is that of the gate. Imports are searched in the
+        has a separate report; the worst outcome is the gate's. Imports are searched in the
         suite's folder, in the DAG's folder, and in the folders of the environment variable
         DQL_PATH. (templated; files are read without rendering)
     :param shadow: a second suite, given like `suite`, that is judged in the same scan, such as a

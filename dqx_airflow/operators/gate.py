@@ -128,7 +128,7 @@ class GateOperator(SparkJobOperator):
     ones), `datasets`, and by dataset `locations`, `versions` (that were read), `quarantined`
     (rows), `promoted` (the new version), `not_promoted`, `left_out` (rows that were not promoted
     with the others), `promoted_blocked` (although the gate was blocked) and `validated` (what
-    `read_validated` reads). Of several dates or suites, `parts` has the `run_id`, `gate`, `date`,
+    `read_validated` reads). With several dates or suites, `parts` has the `run_id`, `gate`, `date`,
     `suite` and `outcome` of each. Without a report, its `outcome` is "no report", `error` says why,
     and `error_type` is the name of the exception. `gate_notice` turns it into a message for
     callbacks and notifiers. An asset among the `outlets` is only updated on a pass; the extra of
@@ -180,12 +180,12 @@ class GateOperator(SparkJobOperator):
         P1, while P2 and P3 only warn. (templated)
     :param on_violation: what a blocked gate does to the task: "fail" (not retried), "skip", "warn"
         (success, with warnings in the log), or "ask": the task waits, without a worker slot, until
-        a person accepts exactly the data that was judged or keeps it blocked. Who may answer is
+        someone accepts exactly the data that was judged or keeps it blocked. Who may answer is
         whoever may answer required actions of the DAG in Airflow. (templated)
     :param ask_timeout: with "ask", the time to wait for an answer, a `timedelta` or seconds; by
         default forever. (templated)
     :param ask_default: what happens without an answer: "block" or "accept". (templated)
-    :param accept_required: lets a person accept data that violates an assertion which is P0 or
+    :param accept_required: lets someone accept data that violates an assertion which is P0 or
         `@required`: as the answer of a gate that asks, or by `dql incidents accept`. (templated)
     :param allow_empty: turns off the assertion that every dataset has rows. (templated)
     :param require_history: makes the gate broken if an assertion of `fail_on` or worse lacks data
@@ -228,8 +228,8 @@ class GateOperator(SparkJobOperator):
         each date that passed is one, with the key `2024-05-17`, or `2024-05-17|zurich` with the
         values of `promote_slice` in the order of its columns' names. DAGs that are scheduled by
         partitions of the asset wait for exactly these dates, while Airflow does not start DAGs
-        with `schedule=[asset]` for them. Of a range with `on_violation="warn"`, only the dates that
-        passed are certified. (templated)
+        with `schedule=[asset]` for them. From a range with `on_violation="warn"`, only the dates
+        that passed are certified. (templated)
     :param ansi: the mode of Spark in which SQL of the suite, the contract and the datasets is
         evaluated: in ANSI mode an overflow, an invalid cast or a division by zero is an error, and
         without it NULL. The gate opens its session in this mode; in a session with the other one,
@@ -636,9 +636,9 @@ class GateOperator(SparkJobOperator):
         )
 
     def _ask(self, reports: Sequence[GateReport], context: Any, *, is_again: bool = False) -> None:
-        """Parks the task until a person answers; returns if no one could accept the data.
+        """Parks the task until someone answers; returns if no one could accept the data.
 
-        :raises GateBlockedError: a person has answered, or Airflow shows, a question about other
+        :raises GateBlockedError: someone has answered, or Airflow shows, a question about other
             data.
         """
         from dqx_airflow.operators.ask import ask

@@ -111,7 +111,7 @@ def _idle_mistakes(gate: Any) -> Iterator[str]:
     goes_on_anyway = not gate.promote_to or gate.promote_blocked is True
     if gate.accept_required is True and gate.on_violation == "warn" and goes_on_anyway:
         yield (
-            "accept_required is for a gate that stops until a person accepts its data, and "
+            "accept_required is for a gate that stops until someone accepts its data, and "
             "on_violation='warn' lets all data through: write on_violation='ask', or remove it"
         )
 

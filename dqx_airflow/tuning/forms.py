@@ -157,7 +157,7 @@ def _tuned(
         f"'{assertion.name}' follows what is usual; on {evidence['days']} days, each judged from "
         f"those before it: false alarms {before.false} -> {now.false}, missed issues "
         f"{before.missed} -> {now.missed}, alarms without a label {before.unlabelled} -> "
-        f"{now.unlabelled} ({labels} labels, with those of its dataset); {passes}"
+        f"{now.unlabelled} ({labels} labels, with the labels of its dataset); {passes}"
     )
     name = backtest.suite.name.value
     proposal = Proposal(name, AGENT, reason=reason, gate=gate, evidence=evidence, form=form)

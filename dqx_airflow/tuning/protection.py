@@ -206,7 +206,7 @@ def _weakened(pairs: Iterable[_Pair], agent: str) -> Iterator[Diagnostic]:
             f"'{agent}' cannot change this: '{pair.title}' is {mark}, and {why}",
             pair.node.claim.span,
             code="E602",
-            help="a person can change it: edit the suite, or set it as agent `human`",
+            help="someone can change it: edit the suite, or set it as agent `human`",
         )
 
 
@@ -345,7 +345,7 @@ def _beyond(agent: str, span: Span) -> Diagnostic:
         f"'{agent}' cannot change this: algorithms may only change tunables within their bounds",
         span,
         code="E603",
-        help="a person can change it: edit the suite",
+        help="someone can change it: edit the suite",
     )
 
 

@@ -188,7 +188,7 @@ def thin_evidence(
     free = sum(truth is not None and not truth.is_label for truth in truths)
     if free < lacking:
         verdicts = f"{free} verdict{'' if free == 1 else 's'}"
-        reason += f", but only {verdicts} can be labelled: run the gate on more days"
+        reason += f", but only {verdicts} can be labeled: run the gate on more days"
     statuses = past.backtest.judge().statuses
     alarms = sum(
         statuses[row][day] is Status.FAILED and past.label(row, day) is None

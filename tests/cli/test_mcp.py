@@ -130,7 +130,7 @@ def test_an_agent_checks_explains_and_judges_and_nothing_is_written(project: Pat
         assert "eve@example.com" not in judged
 
         assert "the newest are of 2024-03-02" in (await ask("backtest", suite="orders.dql"))[1]
-        assert "fine day" in (await ask("mutate", suite="orders.dql"))[1]
+        assert "good day" in (await ask("mutate", suite="orders.dql"))[1]
         failed, why = await ask("why_blocked", gate="shop.orders", date="2024-03-02")
         assert not failed
         assert "half of the addresses are missing" in why

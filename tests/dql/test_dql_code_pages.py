@@ -121,7 +121,7 @@ def test_what_a_page_says_about_an_outcome_is_so(claim: tuple[str, ...], tmp_pat
 
 def test_every_page_that_says_broken_is_among_the_claims() -> None:
     saying = {code for code in WRITTEN if re.search("broken|would block (as|where)", reasons(code))}
-    assert saying - {code for code, *_ in CLAIMS} == set()
+    assert saying - {code for code, *_ in CLAIMS} - set(OF_PAST_DAYS) == set()
 
 
 def command_for(section: Case, file: Path) -> tuple[str, ...]:

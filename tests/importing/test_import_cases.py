@@ -77,7 +77,7 @@ def test_the_exit_code_shows_whether_rules_are_left(fail_on: str, name: str, cod
         ("a.yml", f"checks:\n - row_count > {'9' * 5_000}", "line 2: the number is larger than"),
         ("a.yml", f"models:\n - {'9' * 320}", "line 2: the number is larger than"),
         ("a.yml", "a: [", "invalid YAML"),
-        ("a.yml", "models: 3", "not recognised as a file of Great Expectations, Soda, dbt"),
+        ("a.yml", "models: 3", "not recognized as a file of Great Expectations, Soda, dbt"),
         ("a.dqdl", "Rules = [ IsComplete ]]", "invalid DQDL"),
         ("a.dqdl", "Rules = [\n  RowCount > 0\n", "line 2: invalid DQDL"),
         ("a.py", "import pydeequ\nCheck(", "line 2: invalid Python"),

@@ -75,7 +75,7 @@ def test_a_suite_with_errors_can_be_labelled(root: Path) -> None:
     """Only its name is needed, which identifies it in the results."""
     alert = ("--date", "2024-12-03", "--assertion", "orders.volume.min_rows", "--false-positive")
     Path("suite.dql").write_text(SUITE.replace("num_rows() >= LEAST", "unknown_metric() >= MOST"))
-    assert label(*alert) == "1 labelled\n"
+    assert label(*alert) == "1 labeled\n"
     assert len(alerts()) == 8
     Path("suite.dql").write_text(SUITE.replace("check", "chekc"))
     assert "suite.dql:5" in label(*alert, code=2)
@@ -83,9 +83,9 @@ def test_a_suite_with_errors_can_be_labelled(root: Path) -> None:
 
 def test_the_last_label_applies_and_all_are_kept(root: Path) -> None:
     alert = ("--date", "2024-12-03", "--assertion", "orders.volume.min_rows", "--author", "ada")
-    assert label(*alert, "--false-positive", "--reason", "Planned maintenance") == "1 labelled\n"
+    assert label(*alert, "--false-positive", "--reason", "Planned maintenance") == "1 labeled\n"
     output = label(*alert, "--false-positive", "--reason", "Planned maintenance")
-    assert output == "0 labelled, 1 already had the label\n"
+    assert output == "0 labeled, 1 already had the label\n"
     (found,) = [one for one in alerts() if one["label"]]
     kept = {name: found["label"][name] for name in ("kind", "author", "reason")}
     assert kept == {"kind": "false positive", "author": "ada", "reason": "Planned maintenance"}
@@ -106,17 +106,17 @@ def test_the_last_label_applies_and_all_are_kept(root: Path) -> None:
 
 def test_people_who_contradict_each_other_are_named(root: Path) -> None:
     alert = ("--date", "2024-12-03", "--assertion", "orders.volume.min_rows")
-    assert label(*alert, "--false-positive", "--author", "ada") == "1 labelled\n"
-    assert label(*alert, "--true-positive", "--author", "ada") == "1 labelled\n"
-    assert label(*alert, "--true-positive", "--author", "grace") == "1 labelled\n"
+    assert label(*alert, "--false-positive", "--author", "ada") == "1 labeled\n"
+    assert label(*alert, "--true-positive", "--author", "ada") == "1 labeled\n"
+    assert label(*alert, "--true-positive", "--author", "grace") == "1 labeled\n"
     said = label(*alert, "--false-positive", "--author", "grace")
     opposite = (
         "1 label says the opposite of what ada said; the last one counts: "
         "orders.volume.min_rows on 2024-12-03 (grace)\n"
     )
-    assert said == f"1 labelled\n{opposite}"
+    assert said == f"1 labeled\n{opposite}"
     other = ("--date", "2024-12-02", "--assertion", "orders.completeness.email_null")
-    assert label(*other, "--true-positive", "--author", "grace") == "1 labelled\n"
+    assert label(*other, "--true-positive", "--author", "grace") == "1 labeled\n"
     days = ("--from", "2024-12-01", "--to", "2024-12-07", "--gate", "orders_gate")
     assert opposite in dql("tune", "suite.dql", *days)
 
@@ -204,7 +204,7 @@ def test_many_alerts_are_labelled_from_a_file(root: Path) -> None:
         writer.writerows(rows)
     assert "would set 5 labels" in label("--from-csv", "alerts.csv", "--dry-run")
     assert "add --yes" in label("--from-csv", "alerts.csv", code=2)
-    assert label("--from-csv", "alerts.csv", "--yes") == "5 labelled\n"
+    assert label("--from-csv", "alerts.csv", "--yes") == "5 labeled\n"
     assert [one["label"] and one["label"]["kind"] for one in alerts()] == (
         ["false positive"] * 5 + [None] * 3
     )

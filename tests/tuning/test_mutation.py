@@ -194,7 +194,7 @@ def test_what_a_sample_says_is_said_to_be_of_a_sample_and_limits_no_number_of_ro
     output = mutate(text, "--rows", "20")
     assert "claim 1: it fails without a fault, on a sample: --rows reads more" in output
     assert (
-        'assert each row: status in ["open", "paid"]  # holds on the sample of the fine day'
+        'assert each row: status in ["open", "paid"]  # holds on the sample of the good day'
         in output
     )
     assert not re.search(r"assert (num_rows|unique_count|sum)\(.*[<>]=", output)

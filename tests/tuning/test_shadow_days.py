@@ -78,7 +78,7 @@ def test_a_missing_shadow_names_the_option(here: Path) -> None:
     output = dql(
         "tune", "shadow", "suite.dql", "--from", "2020-01-01", "--to", "2020-01-31", code=2
     )
-    assert "no shadow ran beside the suite" in output
+    assert "no shadow ran alongside the suite" in output
     assert "--shadow PROPOSED" in output
     assert "shadows were: next.dql" in dql(
         "tune", "shadow", "suite.dql", *_RANGE, "--name", "x", code=2

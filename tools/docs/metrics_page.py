@@ -36,8 +36,9 @@ For any metric or expression over metrics."""
 _DRIFT = """\
 ## Drift
 
-How far the distribution of a column is from that of an earlier day, `psi(country, lag 7)`, or of
-the rows of several days before the date together, `psi(amount, usual n 28)`. With
+How far the distribution of a column is from the distribution of an earlier day,
+`psi(country, lag 7)`, or of the rows of several days before the date together,
+`psi(amount, usual n 28)`. With
 `usual n 4, step 7` these are of the same weekday. `where`, `dataset` and `for each` work as for
 metrics.
 
@@ -50,25 +51,25 @@ assert ks(latency_ms, usual n 4, step 7) < 0.15
 _HOW_DRIFT = f"""\
 - **Strings and booleans** are exact: each value is a category, and so is NULL. With more than
   {MOST_CATEGORIES:,} different strings on a day there is no value, and the reason says so.
-- **Numbers** are compared in {BINS} bins, beside NULL. The edges are the deciles of the reference:
-  the smallest values up to which 10%, 20%, ... of its rows lie. If the reference has at most
-  {BINS} different numbers, each number is a category.
-- **`ks`** is exact for up to {MOST_STEPS} different numbers a day. Of more, a day is kept as
+- **Numbers** are compared in {BINS} bins, with NULL as another. The edges are the deciles of
+  the reference: the smallest values up to which 10%, 20%, ... of its rows lie. If the
+  reference has at most {BINS} different numbers, each number is a category.
+- **`ks`** is exact for up to {MOST_STEPS} different numbers a day. Beyond that, a day is kept as
   {MOST_STEPS} steps of equal share, so that the share of rows up to a value, and `ks`, is known to
   {1 / MOST_STEPS:.1%}. Strings have no `ks`.
 - Numbers are compared as doubles: whole numbers beyond 2^53 that share one are the same value.
 - `psi` is the sum of `(p - q) * ln(p / q)` over the shares of the day and of the reference. A share
-  below {SMALLEST_SHARE:.2%}, also that of a bin without rows, counts as {SMALLEST_SHARE:.2%}.
-- `js` is the distance, the square root of the divergence: that of
+  below {SMALLEST_SHARE:.2%}, even of a bin without rows, counts as {SMALLEST_SHARE:.2%}.
+- `js` is the distance, the square root of the divergence, as in
   `scipy.spatial.distance.jensenshannon(p, q, base=2)`.
 - **Without history** the assertion is skipped, by the rule of `usual(metric, n 28)`: too few of the
   dates have data. The date itself is never part of the reference, nor is a day in `skip_dates`, or
-  one that is labelled as an issue, unless all of them are.
+  one that is labeled as an issue, unless all of them are.
 - Few rows drift by chance: without any change, `psi` is about the number of bins times `1/n + 1/m`
   for `n` and `m` rows. A limit that suits a table of a million rows alarms daily on one of a
-  hundred; that of [`watch orders drift`](language.md#watch-a-dataset) depends on the rows.
+  hundred; the limit of [`watch orders drift`](language.md#watch-a-dataset) depends on the rows.
 - What is kept of a day is the number of rows of each value or step. It is stored once, and serves
-  every later day. Of masked columns nothing is kept: each run reads all of the days, and only the
+  every later day. Nothing from masked columns is kept: each run reads all of the days, and only the
   drift is shown.
 - A backtest needs what was kept of each day. Verdicts keep nothing about groups, so it leaves these
   out; and of columns with many values they keep only the date itself, so it also needs runs on the

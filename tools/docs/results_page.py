@@ -130,24 +130,24 @@ _TABLES: Mapping[str, str] = {
         "One row for each computed aggregate of each date, which later runs reuse as long as the "
         "files are unchanged. If files were only added, to a Delta table or a folder of Parquet "
         "files, only the new ones are read for counts, sums and extremes, and their results are "
-        "merged with the state, if the value is exactly that of reading all files. "
+        "merged with the state, if the value is exactly the same as from all files. "
         "[What a gate trusts](believed.md) lists what a state depends on."
     ),
     LABELS: (
-        "One row for each label: a person said whether there was a real issue. Of several about "
-        "the same gate, date and assertion the last one counts. Labels are never pruned."
+        "One row for each label: someone said whether there was a real issue. If there are several "
+        "for the same gate, date and assertion, the last one counts. Labels are never pruned."
     ),
     PROPOSALS: (
         "One row for each event of a proposed change of a suite: `proposed`, `approved`, "
         "`rejected`, `applied`. Proposals are never pruned."
     ),
     INCIDENT_NOTES: (
-        "One row for each note about an incident: a person acknowledged it, or wrote a comment. "
+        "One row for each note about an incident: someone acknowledged it, or wrote a comment. "
         "Notes are never pruned."
     ),
     PROOFS: (
-        "One row for each engine that `dql doctor --prove` tried. Of several about the same engine "
-        "the last one counts. Proofs are never pruned."
+        "One row for each engine that `dql doctor --prove` tried. If there are several for "
+        "the same engine, the last one counts. Proofs are never pruned."
     ),
     WAIVERS: (
         "One row for each waiver of an assertion, which may fail until a date, and another with "

@@ -40,16 +40,16 @@ blocks what comes after if it does not hold.
    days. An assertion that fails on good days is a false alarm to come: mend its limit before the
    merge.
 5. Change limits of a suite that runs by a proposal (`dql tune propose --queue`, or the tool
-   `propose`). A person decides, in `dql tune review`. Never weaken a rule so that a bad date
+   `propose`). Someone decides, in `dql tune review`. Never weaken a rule so that a bad date
    passes.
 
 `dql mcp` offers the same as tools: `check`, `explain`, `sample_run`, `backtest`, `mutate`,
 `why_blocked`, `propose`."""
 
 _ORDER = """
-first-gate install language metrics codes datasets dates outcomes selection failing-rows night-call
-tuning coming-from contracts cli python reference editor operating deploy results security promises
-believed upgrading how-it-works glossary
+first-gate install recipes language metrics codes datasets dates outcomes selection failing-rows
+night-call tuning coming-from contracts cli python reference editor operating deploy results
+security promises believed upgrading how-it-works glossary
 """
 
 

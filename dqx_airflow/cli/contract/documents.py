@@ -134,7 +134,7 @@ def to_suite(
     """Print the suite that a contract is compiled to.
 
     The same contract always gives the same suite. With --compare, compare with a suite that is kept
-    beside its contract: exit code 1 and the difference if they have drifted apart. Exit code 2 if
+    next to its contract: exit code 1 and the difference if they have drifted apart. Exit code 2 if
     the contract has errors.
 
     :param file: A contract: a file, or REVISION:FILE in git.

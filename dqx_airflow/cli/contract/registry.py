@@ -39,7 +39,7 @@ def codeowners(
     With them, a change needs a review by the owner and every consumer of the contract.
 
     :param files: Contracts, with paths relative to the repository.
-    :param org: The organisation of the teams: @ORG/team.
+    :param org: The organization of the teams: @ORG/team.
     """
     for path, contract in zip(files, read_versions(files), strict=True):
         typer.echo(codeowners_line(path, contract, org))
@@ -109,7 +109,7 @@ def consumers(
 
     The version is the pinned one, else the one that was read, else the newest. Lists the consumers
     in the contract; with --code the gates, `assert_contract` calls and blocks that name it; with a
-    results store the gates that have enforced it. The versions are those of the registry, or of a
+    results store the gates that have enforced it. The versions come from the registry, or of a
     DataLex manifest for an id such as commerce.Customer.active. With --outdated, exit code 1 if
     there are any: do not drop a version that is still used.
 

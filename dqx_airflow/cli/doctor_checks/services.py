@@ -146,7 +146,7 @@ def spark(runtime: str | None, service: Service) -> finding.Answer:
     if runtime and re.match(service.too_old, runtime):
         found = f"{runtime} has an older Spark; gates run on {SUPPORTED}"
         return finding.problem(found, f"name {service.oldest} or newer")
-    return finding.ok(runtime or f"that of the service; gates run on {SUPPORTED}")
+    return finding.ok(runtime or f"the version of the service; gates run on {SUPPORTED}")
 
 
 def results_root(root: str | None) -> finding.Answer:

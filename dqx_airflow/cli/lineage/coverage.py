@@ -53,7 +53,7 @@ def coverage(
     Exit code 1 if fewer tables than --min are checked.
 
     :param suites: Suites or contracts that gates enforce, or folders with .dql files. Their
-        datasets are those of dqx.toml and --dataset.
+        datasets come from dqx.toml and --dataset.
     :param events: OpenLineage events of any producer: a file with one event, or one in each line,
         or a folder with .json and .jsonl files. Repeatable.
     :param contract: A contract, whose tables and columns count as known, not as checked.

@@ -52,7 +52,7 @@ def alerts(
 ) -> None:
     """List the failures of the last days and their labels, oldest first.
 
-    By default, those of the last 7 days.
+    By default, the last 7 days.
 
     :param unlabeled: Only failures without a label.
     :param format: Output format: text, json, or csv to fill in for `dql tune label`.
@@ -70,7 +70,7 @@ def alerts(
     newest = None
     if not listed:
         newest = _newest_before(stored, runs_of_suite(name, first, last, gate, map_index))
-    noun = "unlabelled alerts" if unlabeled else "alerts"
+    noun = "unlabeled alerts" if unlabeled else "alerts"
     nothing = f"no {noun} in the {days} days up to {last}"
     if newest is not None:
         nothing = f"no results in the {days} days up to {last}: the newest are of {newest}"
@@ -312,7 +312,7 @@ def _write_labels(
         raise RequestError("no label was set:\n  " + "\n  ".join(problems))
     written = write_labels(stored, labels)
     unchanged = len(labels) - len(written)
-    summary = f"{len(written)} labelled"
+    summary = f"{len(written)} labeled"
     typer.echo(f"{summary}, {unchanged} already had the label" if unchanged else summary)
     if not written:
         return

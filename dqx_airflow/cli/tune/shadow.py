@@ -51,7 +51,7 @@ def shadow(
     names = list(dict.fromkeys(day.shadow for day in observed))
     if not names:
         raise RequestError(
-            f"no shadow ran beside the suite from {first} to {last}",
+            f"no shadow ran alongside the suite from {first} to {last}",
             "run `dql run SUITE --shadow PROPOSED --results-root ROOT`, or give the operator "
             "shadow=PROPOSED",
         )
@@ -133,7 +133,7 @@ def enforce(
     who = author_of(author)
     if shadow is None:
         owner, name = drop_experimental(file, assertion, who, check=check, reason=reason)
-        lines = [f"enforced: '{name}' of check '{owner}' can block from now on"]
+        lines = [f"enforced: '{name}' of check '{owner}' can then block"]
     else:
         taken = enforce_values(
             file, arguments.suite_file(shadow), assertion, who, check=check, reason=reason

@@ -85,8 +85,8 @@ COLUMNS = (
     _of_schema(
         "column_position",
         (ANY,),
-        "The place of the column among those of the dataset, from 1; no value if the column does "
-        "not exist.",
+        "The place of the column among the columns of the dataset, from 1; no value if the column "
+        "does not exist.",
         "assert column_position(order_id) == 1",
         least=1,
         no_value="the column does not exist",
