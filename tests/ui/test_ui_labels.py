@@ -331,19 +331,19 @@ def test_a_date_without_rows_is_one_alert_which_names_what_else_failed(
     assert "2 without a label, 2 in the last 30 days" in page.text
     assert "Without rows, these failed as well: orders.id.null_share" in page.text
     assert len(_picks(html)) == 2
-    assert "2 unlabelled alerts" in Html(get("board", "ada").text).text
+    assert "2 unlabeled alerts" in Html(get("board", "ada").text).text
 
 
 def test_a_labelled_alert_leaves_the_list_and_the_count(get: Get, post: Get, scene: Scene) -> None:
     scene.days("bbb")
-    assert "3 unlabelled alerts" in Html(get("board", "ada").text).text
+    assert "3 unlabeled alerts" in Html(get("board", "ada").text).text
     html = get("alerts", "eve", dag="lake").text
     (form,) = Html(html).forms
     newest = _picks(html)[f"orders.id.null_share, data of {DAY}"]
     answer = post("label", **form, pick=newest, ground_truth="real")
     assert answer.headers["location"] == "alerts?dag=lake"
     assert labels(scene)[0].date == DAY
-    assert "2 unlabelled alerts" in Html(get("board", "ada").text).text
+    assert "2 unlabeled alerts" in Html(get("board", "ada").text).text
     text = Html(get("alerts", "eve").text).text
     assert "2 without a label, 3 in the last" in text
     assert "2024-03-19 50%" in text
@@ -398,7 +398,7 @@ def test_a_superseded_attempt_and_old_days_are_no_alerts(get: Get, scene: Scene)
     scene.ran(report_of(10, on=DAY - timedelta(days=45)), number=10)
     text = Html(get("alerts", "eve").text).text
     assert "1 without a label, 1 in the last" in text
-    assert "1 unlabelled alert " in Html(get("board", "ada").text).text
+    assert "1 unlabeled alert " in Html(get("board", "ada").text).text
 
 
 def test_alerts_of_all_suites_of_a_gate_are_listed(get: Get, scene: Scene) -> None:
@@ -412,7 +412,7 @@ def test_alerts_of_all_suites_of_a_gate_are_listed(get: Get, scene: Scene) -> No
     text = Html(get("alerts", "eve").text).text
     assert "2 without a label" in text
     assert "orders.strict" in text
-    assert "2 unlabelled alerts " in Html(get("board", "ada").text).text
+    assert "2 unlabeled alerts " in Html(get("board", "ada").text).text
 
 
 @pytest.mark.slow
@@ -432,7 +432,7 @@ def test_an_instance_of_a_mapped_gate_has_alerts_labels_and_a_history_of_its_own
         .values(rendered_map_index="zurich")
     )
     scene.session.commit()
-    assert "4 unlabelled alerts" in Html(get("board", "ada").text).text
+    assert "4 unlabeled alerts" in Html(get("board", "ada").text).text
     page = Html(get("alerts", "eve").text)
     assert "4 without a label, 4 in the last 30 days" in page.text
     assert "instance 0 · check Completeness · 2 without a label" in page.text
@@ -448,7 +448,7 @@ def test_an_instance_of_a_mapped_gate_has_alerts_labels_and_a_history_of_its_own
     text = Html(get("alerts", "eve").text).text
     assert "instance 0 · check Completeness · 2 without a label" in text
     assert "instance zurich · check Completeness · 1 without a label" in text
-    assert "3 unlabelled alerts" in Html(get("board", "ada").text).text
+    assert "3 unlabeled alerts" in Html(get("board", "ada").text).text
 
 
 def test_alerts_of_unreadable_dags_are_hidden(get: Get, scene: Scene) -> None:
@@ -467,7 +467,7 @@ def test_without_a_store_the_page_names_the_setting(
     scene.days("b")
     monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT")
     assert "set results_root" in Html(get("alerts", "eve").text).text
-    assert "unlabelled" not in get("board", "eve").text
+    assert "unlabeled" not in get("board", "eve").text
 
 
 def test_values_of_the_store_are_escaped_in_forms_and_lists(
