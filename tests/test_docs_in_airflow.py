@@ -147,7 +147,8 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
 def test_the_pages_of_the_operators_are_up_to_date(ran: dict[str, Ran]) -> None:
     assert not ran["operator_pages"].error, ran["operator_pages"].error
     pages = json.loads(ran["operator_pages"].printed.splitlines()[-1])
-    assert set(pages) == {path.name for path in (DOCS / "operators").iterdir()}
+    written_by_hand = {"decorators.md"}
+    assert {*pages, *written_by_hand} == {path.name for path in (DOCS / "operators").iterdir()}
     for name, text in pages.items():
         assert_up_to_date(f"operators/{name}", text)
 
