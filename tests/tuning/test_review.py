@@ -274,7 +274,7 @@ def test_values_are_shown_as_the_suite_writes_them(unit: str | None, shown: str)
 
 def test_an_experimental_assertion_is_enforced(here: Path) -> None:
     output = dql("enforce", "--assertion", "price")
-    assert output == "enforced: 'price' of check 'C' can block from now on\n"
+    assert output == "enforced: 'price' of check 'C' can then block\n"
     dql("enforce", "--assertion", "most")
     text = Path("suite.dql").read_text()
     assert text == SUITE.replace("@experimental   #", "   #").replace("        @experimental\n", "")
