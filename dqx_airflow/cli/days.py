@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import date, timedelta
+from fractions import Fraction
 from typing import Annotated, TypeAlias
 
 import typer
@@ -107,16 +108,12 @@ def share(text: str | float) -> float:
     """
     if isinstance(text, float):
         return text
-    percent = re.fullmatch(r"(\d{1,3}(?:\.\d{1,9})?)%", text, re.ASCII)
-    if percent is not None:
-        found = float(percent[1]) / 100
-    elif re.fullmatch(r"0|[01]\.\d{1,9}", text, re.ASCII):
-        found = float(text)
-    else:
-        found = 2.0
-    if found > 1:
+    from dqx_airflow.values.request import share_of
+
+    found = Fraction(0) if text == "0" else share_of(text)
+    if found is None:
         raise typer.BadParameter(f"'{text}' is not a share: write it like 80% or 0.8")
-    return found
+    return float(found)
 
 
 MinShareOption: TypeAlias = Annotated[

@@ -84,12 +84,12 @@ def test_a_length_of_time_has_its_unit(text: str, meant: timedelta) -> None:
         span(text[:-1])
 
 
-@pytest.mark.parametrize(("text", "meant"), [("80%", 0.8), ("0.8", 0.8), ("0", 0), ("1.0", 1)])
+@pytest.mark.parametrize(("text", "meant"), [("80%", 0.8), ("0.8", 0.8), ("0", 0), ("100%", 1)])
 def test_a_share_says_that_it_is_one(text: str, meant: float) -> None:
     assert share(text) == meant
 
 
-@pytest.mark.parametrize("text", ["80", "1", "101%", "1.1", "-1%", "0,8", "%"])
+@pytest.mark.parametrize("text", ["80", "1", "1.0", "101%", "1.1", "-1%", "0,8", "%"])
 def test_a_number_that_may_be_a_percentage_is_no_share(text: str) -> None:
     with pytest.raises(typer.BadParameter, match=r"80% or 0\.8"):
         share(text)
