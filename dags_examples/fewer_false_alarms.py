@@ -42,7 +42,7 @@ def promote() -> list[str]:
     if len(compared["days"]) < FEWEST_DAYS:
         return []
     better = [
-        one["name"]
+        one["assertion"]
         for one in compared["assertions"]
         if one["shadow"]["alarms"] < one["own"]["alarms"]
         and one["shadow"]["missed"] <= one["own"]["missed"]

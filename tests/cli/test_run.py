@@ -250,7 +250,7 @@ def test_options_of_a_format_reach_spark_and_a_change_leaves_stored_states_aside
     (lake / "prices.dql").write_text(
         'suite "Prices" { check "C" on prices { assert null_count(price) == 0 name "known" } }'
     )
-    places = '[defaults]\nresults = "store"\n[datasets]\nprices = "prices.csv"\n'
+    places = '[defaults]\nresults_root = "store"\n[datasets]\nprices = "prices.csv"\n'
 
     def run_with(options: str) -> tuple[Status, Origin]:
         (lake / "dqx.toml").write_text(f"{places}[reader.csv]\n{options}")

@@ -97,7 +97,7 @@ def test_rows_in_quarantine_are_listed_shown_discarded_and_released_with_a_trace
         assert report.outcome is Outcome.WARNED
     listed = json.loads(dql("list", "--format", "json").stdout)
     assert listed == [
-        {"gate": "test.gate", "date": str(on), "rows": 4, "reasons": {"amount": 2, "id": 2}}
+        {"gate": "test.gate", "date": str(on), "row_count": 4, "reasons": {"amount": 2, "id": 2}}
         for on in (YESTERDAY, TODAY)
     ]
     assert [line.split() for line in dql("list").stdout.splitlines() if "amount" in line] == [
