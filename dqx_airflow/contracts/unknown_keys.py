@@ -72,6 +72,7 @@ _TIME = re.compile(
 )
 """A time in a text: a number with its unit, a duration of ISO 8601, an interval, or a schedule."""
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_DOUBLED = re.compile(r"(.)\1+")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
@@ -106,9 +107,11 @@ def _meant_key(key: str, known: tuple[str, ...], is_open: bool) -> str | None:
     for form in (*words, *_other_numbers(folded)):
         if form in forms:
             return forms[form]
-    near = slip_of(key, known)
-    if near is not None:
-        return near
+    # A doubled letter is one slip more: `sccal` for `scale`.
+    for written in (key, _DOUBLED.sub(r"\1", key)):
+        near = slip_of(written, known)
+        if near is not None:
+            return near
     if is_open and len(folded) >= _FEWEST_OF_ABBREVIATION:
         for form, name in forms.items():
             if form.startswith(folded):
@@ -236,7 +239,7 @@ def _check_word(key: str, *, takes_slips: bool = True) -> str | None:
     """The word for a check, in whatever dialect, that a key is or is a typo of."""
     folded = folded_word(key)
     near = [word for word, others in _NEAREST.items() if folded in others]
-    for word in near or (folded, folded.removeprefix("is"), re.sub(r"(.)\1+", r"\1", folded)):
+    for word in near or (folded, folded.removeprefix("is"), _DOUBLED.sub(r"\1", folded)):
         if word in _CHECKS | _SECTIONS:
             return word
     if not takes_slips:

@@ -144,7 +144,7 @@ FIELDS = {
     ),
 }
 CONSTRAINTS = """\
-requried: true | uniqe: true | mininum: 0 | constraints: [not_null]
+requried: true | uniqe: true | mininum: 0 | sccal: 2 | preccison: 5 | constraints: [not_null]
 logicalTypeOptions: {minimum: 0} | positive: true | range: [0, 1] | check: n > 0 | greaterThan: 0
 minn: 0 | required: true | nulable2: no | isNullable: false | not_null: true | patern: a | in: [1]
 allowed: a | lessThan: 3 | gt: 3 | max_len: 3 | mustBe: 3 | between: 1 and 2 | non_negative: true
@@ -182,7 +182,7 @@ def test_a_key_that_may_state_a_constraint_breaks_lint_and_the_gate(dialect: str
 
 
 OF_OPEN_DIALECTS = """\
-requried: true | uniqe: true | mininum: 0 | constraints: [not_null]
+requried: true | uniqe: true | mininum: 0 | sccal: 2 | preccison: 5 | constraints: [not_null]
 logicalTypeOptions: {minimum: 0}
 positive: true | range: [0, 1] | check: n > 0 | greaterThan: 0 | properties: {a: {type: int}}
 dataType: int | physicalType: int | logicalType: integer | Type: int | types: int | guards: [a]
