@@ -1,1 +1,1 @@
-"""The words of the interfaces: arguments of operators, and keys of JSON."""
+"""The words of the interfaces: what users type, arguments of operators, and keys of JSON."""

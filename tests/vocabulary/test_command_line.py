@@ -1,12 +1,13 @@
-"""One word for one thing: every name that a user types is in words.md, with its type and meaning.
+"""One word for one thing: every name that a user types is in command_line.md, with its type and
+meaning.
 
 A name that is missing there is a decision: look first whether another word already means the same
 (`--format` is every form, `--output` every file, `--from`, `--to`, `--days` every period,
 `--author` and `--reason` every decision), and only then add a row. A row of a name that is gone is
 deleted.
 
-To extend it to another kind of names, such as arguments of operators or keys of JSON: add the kind
-in `used` of words.py, and a heading with a table of `name | type | meaning` in words.md.
+A new kind of names is a heading with a table there, and a kind in `used` of command_line.py.
+Arguments of operators and keys of JSON are in test_operators_and_json.py.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tests.vocabulary.words import used
+from tests.vocabulary.command_line import used
 
-_WORDS = Path(__file__).with_name("words.md")
+_WORDS = Path(__file__).with_name("command_line.md")
 _ROW = re.compile(r"\| `([^`]+)` \| ([^|]*) \| ([^|]+) \|")
 
 
 def known() -> dict[str, dict[str, tuple[str, str]]]:
-    """The types and the meanings in words.md, by kind and name."""
+    """The types and the meanings in command_line.md, by kind and name."""
     found: dict[str, dict[str, tuple[str, str]]] = {}
     kind = ""
     for line in _WORDS.read_text(encoding="utf-8").splitlines():
@@ -39,7 +40,9 @@ def test_every_name_is_a_word_of_the_vocabulary() -> None:
     assert words.keys() == used().keys()
     for kind, names in used().items():
         unknown = sorted(names.keys() - words[kind].keys())
-        assert unknown == [], f"{kind}: is there no word for it yet? Then add a row to words.md"
+        assert unknown == [], (
+            f"{kind}: is there no word for it yet? Then add a row to command_line.md"
+        )
         gone = sorted(words[kind].keys() - names.keys())
         assert gone == [], f"{kind}: not in use, delete the row"
 

@@ -26,7 +26,7 @@ def used() -> dict[str, dict[str, str]]:
     """The names in use by kind, each with the types of its values.
 
     To add a kind, such as the arguments of operators or the keys of JSON, add it here, with a
-    function that yields its names and types, and a table in words.md.
+    function that yields its names and types, and a table in command_line.md.
     """
     return {
         "Commands": {name: "" for name, _ in _commands()},
@@ -67,7 +67,7 @@ def _options() -> Iterator[tuple[str, str]]:
 
 
 def _type_of(option: Any) -> str:
-    """The type of the values of an option, as words.md names it."""
+    """The type of the values of an option, as command_line.md names it."""
     if option.is_flag:
         return "switch"
     parser = getattr(option.type, "func", None)

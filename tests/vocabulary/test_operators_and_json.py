@@ -1,5 +1,8 @@
 """One thing has one name in all interfaces: each argument of an operator, and each key of JSON that
-users read, is in `words.txt`. A new word is added there on purpose, or an old one is used."""
+users read, is in `operators_and_json.txt`.
+
+A new word is added there on purpose, or an old one is used.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ from tests.made_reports import report_at, verdict_of
 from tests.markdown_cases import REWRITE
 
 ROOT = Path(__file__).parents[2]
-WORDS = Path(__file__).with_name("words.txt")
+WORDS = Path(__file__).with_name("operators_and_json.txt")
 MEMBERS = ROOT / "tests" / "ui" / "json_members.txt"
 FORMER = {
     "place": "location",
@@ -63,8 +66,10 @@ def require_known(section: str, used: set[str]) -> None:
     if REWRITE:
         known[section] = used
         _write(known)
-    assert used - known[section] == set(), "add them to words.txt, or use a word that is there"
-    assert known[section] - used == set(), "no longer used: remove them from words.txt"
+    assert used - known[section] == set(), (
+        "add them to operators_and_json.txt, or use a word that is there"
+    )
+    assert known[section] - used == set(), "no longer used: remove them from operators_and_json.txt"
 
 
 def _write(known: dict[str, set[str]]) -> None:
