@@ -119,7 +119,7 @@ def test_every_remedy_is_a_command_of_pip() -> None:
 
 
 def _packages_of(extra: str) -> set[str]:
-    """The packages that an extra requires, and those of the extras of ours that it names."""
+    """The packages that an extra requires, itself or through other extras of ours."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
         "optional-dependencies"
     ]

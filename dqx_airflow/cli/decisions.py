@@ -25,8 +25,16 @@ YesOption: TypeAlias = Annotated[
 
 
 def author_of(given: str | None) -> str:
-    """The person who decides, as given, or else the current user."""
-    return given or getpass.getuser()
+    """The person who decides, as given, or else the current user.
+
+    :raises RequestError: none is given, and this user has no name, as in some containers.
+    """
+    if given:
+        return given
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):
+        raise RequestError("the current user has no name", "add --author NAME") from None
 
 
 def may_go_on(effect: str, *, dry_run: bool, yes: bool) -> bool:

@@ -169,7 +169,7 @@ def measure_plan(
     unreadable: Mapping[str, str] | None = None,
     cache: StateCache | None = None,
 ) -> Scanned:
-    """Measures the requests of a plan for its date, without those of other dates.
+    """Measures the requests of a plan for its date, not the ones for other dates.
 
     :param known: earlier results, to which the new ones are added.
     :param unreadable: by dataset, the reason why it could not be opened.

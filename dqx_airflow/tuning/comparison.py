@@ -20,8 +20,8 @@ from dqx_airflow.values import MetricValue, Severity, Status
 class ComparedDay:
     """One assertion on one day: the current verdict, the proposed verdict, and the label.
 
-    A status is None if it is unknown, and `unknown` is the reason. The effects are those of the
-    statuses on the gate. `value` is the measured value, and `scaled_value` the compared one.
+    A status is None if it is unknown, and `unknown` is the reason. The effects say how the
+    statuses end the gate. `value` is the measured value, and `scaled_value` the compared one.
     `map_index` is the index of an instance of a mapped gate, -1 for other gates.
     """
 

@@ -124,7 +124,7 @@ _OF_A_RUN: Mapping[str, type] = {
 
 
 def _members(kind: Any) -> dict[str, Any]:
-    """The members of a model, by their keys in JSON, first those of its run."""
+    """The members of a model, by their keys in JSON, beginning with the keys of its run."""
     own = members_of(kind)
     members: dict[str, Any] = {}
     if own.pop("run_key", None) is not None:

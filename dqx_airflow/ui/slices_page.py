@@ -158,7 +158,7 @@ def _date_of(
     run: airflow.TaskRun, pushed: Mapping[str, Any], days: Mapping[tuple[str, str], frozenset[int]]
 ) -> date | None:
     """The date of the data of a run without a report: as the task stored it, else as far from the
-    logical date as those of other runs of the gate. None if these differ."""
+    logical date as in other runs of the gate. None if they differ."""
     stored = parsed(date.fromisoformat, str(pushed.get("date") or ""))
     if stored is not None or run.logical_date is None:
         return stored

@@ -34,8 +34,8 @@ _KEYS = {
     "Arrival.rows": "row_count",
     "TaskRun.is_gate": "gate_task",
 }
-"""The keys of members, by class and member, that a reader would not know by the name of the member:
-a name is that of an assertion, and rows are counted, or are the rows of a slice."""
+"""The keys of members, by class and member, whose own names would mislead a reader: the name of an
+assertion is its `assertion`, and a number of rows is a `row_count`."""
 
 _EXACT = ("value", "scaled_value", "threshold")
 
@@ -83,7 +83,7 @@ def output_form(value: Any) -> Any:
 
 
 def _members(value: Any) -> Iterator[tuple[str, Any]]:
-    """The keys of a dataclass with their values, first those of its run."""
+    """The keys of a dataclass with their values, beginning with the keys of its run."""
     key = getattr(value, "run_key", None)
     if isinstance(key, RunKey):
         yield from run_head(value.run_id, key).items()

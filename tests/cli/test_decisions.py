@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from dqx_airflow.cli.decisions import author_of
+from dqx_airflow.errors import RequestError
 from tests.cli.test_output import COMMANDS
 from tests.command_line import dql
 
@@ -83,3 +85,19 @@ def test_a_terminal_is_asked(home: Path, answer: bytes, code: int, value: int) -
     assert "This will write orders.dql: LEAST: 800 -> 1000. Go on?" in os.read(ours, 9999).decode()
     os.close(ours)
     assert f"LEAST = {value}" in Path("orders.dql").read_text()
+
+
+@pytest.mark.parametrize("error", [KeyError("uid not found: 50000"), OSError("no user")])
+def test_a_user_without_a_name_is_asked_for_one(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """As in a container that runs with any number as its user."""
+
+    def unknown() -> str:
+        raise error
+
+    monkeypatch.setattr("getpass.getuser", unknown)
+    assert author_of("ada") == "ada"
+    with pytest.raises(RequestError) as raised:
+        author_of(None)
+    assert raised.value.hint == "add --author NAME"

@@ -83,7 +83,7 @@ _COMMANDS = dict(_commands(typer.main.get_command(app)))
 _OPTIONAL = {"contract registry consumers", "lineage coverage"}
 """Commands that can do without a store."""
 _OF_A_RUN = {"contract test", "mutate", "run"}
-"""Commands whose store is that of `read_call`."""
+"""Commands that read their store with `read_call`."""
 _OTHERS = {
     *("doctor", "tables publish"),
     *("tune apply", "tune approve", "tune reject", "tune review"),

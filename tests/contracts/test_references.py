@@ -54,7 +54,7 @@ def test_a_link_out_of_the_folder_is_not_followed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["shared.yaml", "outside.yaml"])
 def test_a_contract_without_a_file_cannot_refer_to_files(name: str) -> None:
-    """Its code is that of the mistake, whatever the file is called."""
+    """The code names the mistake, whatever the file is called."""
     document = read_document(SourceFile("contract", f'a: {{$ref: "{name}#/b"}}'))
     found: list[Diagnostic] = []
     assert isinstance(document.root, Mapping)

@@ -29,7 +29,7 @@ _SNIPPET = re.compile(r"^```python\n(.*?)^```", re.M | re.S)
 
 
 def imports_in(tree: ast.AST) -> Iterator[tuple[str, str]]:
-    """The names that a program imports from Airflow, without those of `try: except ImportError`."""
+    """The names that a program imports from Airflow, except in `try: ... except ImportError`."""
     tried = {
         id(node)
         for attempt in ast.walk(tree)
