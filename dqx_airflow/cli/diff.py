@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 
 DiffFormat: TypeAlias = Literal["text", "json", "markdown", "github", "sarif"]
 _KEPT, _LINK = re.compile(r"\.dql$|(^|/)dqx\.toml$"), "120000"
+_MOST_REASONS = 3
+"""The most reasons why days are not known that a change shows: a window has one for each lag."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -332,8 +334,11 @@ def _facts(change: ChangedAssertion) -> list[str]:
     ]
     if change.known and not facts:
         facts.append(f"no outcome changes on {count_text(change.known, 'day')}")
-    for reason, days in change.unknown.items():
+    reasons = list(change.unknown.items())
+    for reason, days in reasons[:_MOST_REASONS]:
         facts.append(f"not known on {count_text(days, 'day')}: {reason}")
+    if others := sum(days for _, days in reasons[_MOST_REASONS:]):
+        facts.append(f"not known on {count_text(others, 'day')} for other reasons")
     return facts
 
 

@@ -313,7 +313,8 @@ class PastJudge:
             ):
                 if self._is_judged_by_value(row, planned, day):
                     return None
-                return measured.gap(key) if day.verdicts else "no results of this day"
+                has_values = day.verdicts or measured.values
+                return measured.gap(key) if has_values else "no results of this day"
         if day.now is None and any(map(depends_on_now, (planned.term, *planned.condition.bounds))):
             return "it depends on when a gate runs, but no gate ran on this day"
         for name in planned.datasets:

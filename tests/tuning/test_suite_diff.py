@@ -117,6 +117,35 @@ TURNS = {
         f'check "New" on orders {{ assert num_rows() >= 20 name "new" }} {NEW}',
         {"new": {"absent -> blocked": ["03", "04", "05", "06"]}},
     ),
+    "a filter": ("num_rows() >= LEAST", "num_rows(where email is not null) >= LEAST", {ROWS: {}}),
+    "a share instead of a number": (
+        "null_count(email) / num_rows() < MAX_NULLS",
+        "null_count(email) < 100 * MAX_NULLS",
+        {NULLS: {"blocked -> passed": ["02"]}},
+    ),
+    "a limit in other units": (
+        "MAX_NULLS = 5% tunable [0%, 50%]",
+        "MAX_NULLS = 5 tunable [0, 50]",
+        {NULLS: {"blocked -> passed": ["02"]}},
+    ),
+    "a band of the past instead of a limit": (
+        "num_rows() >= LEAST",
+        "num_rows() within 3 stddev of 7 days",
+        {ROWS: {}},
+    ),
+    "a default for what fails": (
+        "num_rows() >= LEAST",
+        "max(num_rows(), LEAST) >= LEAST",
+        {ROWS: {"blocked -> passed": ["03", "04", "06"]}},
+    ),
+    "a removed check": (
+        SUITE[SUITE.index('    check "Volume"') : SUITE.index("    profile")],
+        "",
+        {
+            ROWS: {"blocked -> absent": ["03", "04", "06"]},
+            "orders.volume.stable": {"warned -> absent": ["03", "04", "05"]},
+        },
+    ),
     "a comment": ("suite ", "# only a comment\nsuite ", {}),
 }
 
@@ -133,6 +162,51 @@ def test_each_changed_assertion_names_the_days_that_turn(here: Path, case: str) 
         for change in changes("--backtest", *PERIOD)
     }
     assert found == expected
+
+
+WEAKER = {
+    "P3": ("{assert} severity P3", "blocked -> warned on 4 days"),
+    "experiment": ("@experimental {assert}", "blocked -> warned on 4 days"),
+    "downgrade": ("{assert} tags [mild]", "blocked -> warned on 4 days"),
+    "disabled": ("{assert} tags [off]", "blocked -> skipped on 4 days"),
+    "removed": ("", "blocked -> absent on 4 days"),
+    "looser": ("assert num_rows() >= 5 {name}", "blocked -> passed on 2 days"),
+    "other units": ("assert num_rows() >= 0.05 {name}", "blocked -> passed on 4 days"),
+    "default": ("assert max(num_rows(), 10) >= 10 {name}", "blocked -> passed on 4 days"),
+    "tolerance": ("assert num_rows() == 10 tolerance 5 {name}", "blocked -> passed on 2 days"),
+    "filter": ('assert num_rows(where email == "x") >= 10 {name}', "not known on 6 days"),
+    "band": ("assert num_rows() within 3 stddev of 7 days {name}", "for other reasons"),
+    "groups": ('assert num_rows() >= 10 for each email in ["x"] {name}', "not known on 6 days"),
+}
+
+
+def test_every_output_has_every_weakening_with_the_days(here: Path) -> None:
+    lines = {False: list[str](), True: list[str]()}
+    for case, (weaker, _) in WEAKER.items():
+        name = f'name "{case}"'
+        strict = f"assert num_rows() >= 10 {name}"
+        lines[False].append(strict)
+        lines[True].append(weaker.replace("{assert}", strict).replace("{name}", name))
+    profile = 'profile "Year" { from 2024-01-01 to 2024-12-31 %s }'
+    suite = 'suite "Weaker" {\ncheck "Volume" on orders {\n%s\n}\n%s\n}\n'
+    commit({"suites/weaker.dql": suite % ("\n".join(lines[False]), "")})
+    rules = 'downgrade tag "mild" to P3 disable tag "off"'
+    Path("suites/weaker.dql").write_text(suite % ("\n".join(lines[True]), profile % rules))
+    outputs = {
+        form: dql("diff", "suites/weaker.dql", "--backtest", *PERIOD, "--format", form)
+        for form in ("text", "markdown", "github", "sarif")
+    }
+    found = json.loads(outputs["sarif"])["runs"][0]["results"]
+    assert {one["ruleId"] for one in found} == {"W051"}
+    messages = {
+        "text": outputs["text"].split("\n\n"),
+        "markdown": outputs["markdown"].replace("\\", "").splitlines(),
+        "github": outputs["github"].splitlines(),
+        "sarif": [one["message"]["text"] for one in found],
+    }
+    for form, each in messages.items():
+        for case, (_, fact) in WEAKER.items():
+            assert any(re.search(rf"\b{case}\b", one) and fact in one for one in each), (form, case)
 
 
 def test_a_severity_in_a_macro_of_a_library_is_of_the_assertion_that_uses_it(here: Path) -> None:
@@ -364,6 +438,8 @@ def test_a_contract_whose_rule_only_informs_no_longer_blocks(here: Path) -> None
     assert "blocked -> warned on 2 days: 2024-12-04, 2024-12-06" in output
     assert "the severity of `enough` changes: none → P3" in output
     assert "documentation only" not in output
+    machine = dql("contract", "diff", *places, "--backtest", "--format", "github", code=1)
+    assert "::warning file=orders.odcs.yaml,line=13," in machine
 
 
 def test_a_renamed_contract_is_judged_by_the_values_of_the_old_one(here: Path) -> None:

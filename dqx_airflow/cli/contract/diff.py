@@ -21,7 +21,7 @@ from dqx_airflow.cli.json_objects import contract_diff_object, release_remark_ob
 from dqx_airflow.cli.reports import console_for, markdown_cell, printable, table_of
 from dqx_airflow.cli.stores import ResultsRootOption
 from dqx_airflow.cli.suites import count_text
-from dqx_airflow.contracts.compile.suite import compile_contract
+from dqx_airflow.contracts.compile.suite import Compiled, compile_contract
 from dqx_airflow.contracts.diff import Change, Diff
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.contracts.publishing import PublishedVersion
@@ -101,16 +101,31 @@ def _print_past(
         some = new or old
         assert some is not None
         before, after = (
-            None if contract is None else compile_contract(contract).checked.suite
-            for contract in (old, new)
+            None if contract is None else compile_contract(contract) for contract in (old, new)
         )
-        found = suite_diff(Path(_in_file(some.span).file), before, after, wanted)
+        found = suite_diff(
+            Path(_in_file(some.span).file),
+            before.checked.suite if before else None,
+            after.checked.suite if after else None,
+            wanted,
+        )
         if found.changes:
-            # The compiled suite is in no file.
-            changes = tuple(replace(change, span=None) for change in found.changes)
+            # The compiled suite is in no file: a change is where the contract states its rule.
+            places = _places_of_rules(after) if after else {}
+            changes = tuple(
+                replace(change, span=places.get(change.name) if change.after else None)
+                for change in found.changes
+            )
             reached = _reached(old, new, registry) if old and new else ()
             diffs.append(replace(found, changes=changes, notes=(*found.notes, *reached)))
     typer.echo(f"\n{written(diffs, format, 'the old version')}", nl=False)
+
+
+def _places_of_rules(compiled: Compiled) -> dict[str, Span]:
+    """The place of the first clause behind each assertion, by its name."""
+    return {
+        name: _in_file(rule.clauses[0].span) for name, rule in compiled.enforced if rule.clauses
+    }
 
 
 def _reached(old: Contract, new: Contract, registry: str | None) -> Iterator[str]:
