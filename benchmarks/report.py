@@ -16,7 +16,7 @@ from plot import KINDS, plot
 from workload import CAUGHT, CHECKS
 
 RESULTS = Path(__file__).with_name("results")
-PAGE = Path(__file__).parents[1] / "dqx_airflow" / "docs" / "benchmarks.md"
+PAGE = Path(__file__).parents[1] / "dqx_airflow" / "docs" / "evidence.md"
 PLOT = PAGE.with_name("images") / "benchmarks.svg"
 
 
@@ -69,7 +69,7 @@ def peer_tables(found: Json) -> Iterator[str]:
     """For each size, a table of the first runs and one of the warm runs."""
     for rows, runs in sorted(found["runs"].items(), key=lambda item: int(item[0])):
         for kind, words in KINDS.items():
-            yield f"### {int(rows):,} rows, {words}, {_rounds(max(map(len, runs.values())))}"
+            yield f"#### {int(rows):,} rows, {words}, {_rounds(max(map(len, runs.values())))}"
             yield ""
             yield (
                 "| engine | Spark | jobs | MB read | seconds | to naive | to ours "
@@ -121,7 +121,7 @@ def job_table(found: Json) -> Iterator[str]:
     jobs = found["jobs"]
     bases = ("naive plan", "tuned plan")
     rounds = _rounds(len(next(iter(jobs.values()))))
-    yield f"### {found['rows']:,} rows, a whole job, {rounds}"
+    yield f"#### {found['rows']:,} rows, a whole job, {rounds}"
     yield ""
     heads = ("seconds", "CPU seconds")
     columns = [f"{head} | {' | '.join(f'to {base}' for base in bases)}" for head in heads]
@@ -168,7 +168,7 @@ def sweep_tables(found: Json) -> Iterator[str]:
         steps, rounds = sweep["steps"], sweep["rounds"]
         if not rounds:
             continue  # interrupted before it
-        yield f"### {sweep['title']}, {found['rows']:,} rows, {_rounds(len(rounds))}"
+        yield f"#### {sweep['title']}, {found['rows']:,} rows, {_rounds(len(rounds))}"
         yield ""
         heads = [f"seconds for {step} | to ours" for step in steps]
         yield f"| engine | Spark | {' | '.join(heads)} | {steps[-1]} to {steps[0]} |"

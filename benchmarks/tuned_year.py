@@ -1,5 +1,5 @@
 """The false alarms and misses of gates in the second half of a year, in companies of twelve
-families: prints the table of `docs/tuning.md`.
+families: prints the table of `docs/evidence.md`.
 
     python -m benchmarks.tuned_year [--families ABCDEFGHIJKL] [--seed N ...] [--labels N]
 

@@ -1,5 +1,5 @@
 """The false alarms of `watch orders drift`, and the shifts that it finds, in simulated companies:
-prints the figures of `docs/tuning.md`.
+prints the figures of `docs/evidence.md`.
 
     python -m benchmarks.watched_drift [--families ABCDEFGHIJKL] [--seed N ...]
 

@@ -397,7 +397,7 @@ f = { g = [1, 2], "h i" = "x, y" }
 
 
 def test_the_example_of_the_page_is_sound(tmp_path: Path) -> None:
-    page = Path(__file__).parents[1] / "dqx_airflow" / "docs" / "cli.md"
+    page = Path(__file__).parents[1] / "dqx_airflow" / "docs" / "configuration.md"
     (example,) = re.findall(
         r"^```toml\n(\[connection.*?)^```$", page.read_text("utf-8"), re.M | re.S
     )

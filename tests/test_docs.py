@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -96,17 +97,22 @@ def test_the_table_of_outcomes_is_that_of_the_readme() -> None:
     assert [row for row in table.splitlines() if row not in page.splitlines()] == []
 
 
-def test_every_promise_names_tests_that_exist() -> None:
+def test_every_promise_has_tests_that_exist() -> None:
+    """The page has the promises, `tests/promises.md` the tests of each."""
     page = (DOCS / "promises.md").read_text(encoding="utf-8")
-    section = page.split("\n## The promises\n")[1].split("\n[What a gate trusts]")[0]
-    promises = section.split("\n- **")[1:]
-    assert len(promises) > 10
-    for promise in promises:
-        held_by = re.findall(r"`([\w/]+\.py)(?:::(\w+))?`", promise)
-        assert held_by, f"no test is named for: {promise.splitlines()[0]}"
-        for path, test in held_by:
+    section = page.split("\n## The promises\n")[1].split("\n## ")[0]
+    promised = [
+        " ".join(bold.split()) for bold in re.findall(r"^- \*\*(.+?)\*\*", section, re.M | re.S)
+    ]
+    promised = [bold.rstrip(".") for bold in promised]
+    table = Path(__file__).with_name("promises.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (.+) \| (`.+`) \|$", table, re.M)
+    assert [bold for bold, _ in rows] == promised, "a promise has a row of tests/promises.md"
+    assert len(rows) > 10
+    for bold, tests in rows:
+        for path, test in re.findall(r"`([\w/]+\.py)(?:::(\w+))?`", tests):
             source = (Path(__file__).parent / path).read_text(encoding="utf-8")
-            assert f"def {test or 'test_'}" in source, f"{path} has no {test}"
+            assert f"def {test or 'test_'}" in source, f"{bold}: {path} has no {test}"
 
 
 def test_every_example_has_a_tested_language() -> None:
@@ -125,7 +131,7 @@ def test_suites_are_sound(place: str, text: str) -> None:
 
 
 def test_the_rules_for_users_of_other_tools_are_sound() -> None:
-    pages = (DOCS / "coming-from.md", DOCS / "recipes.md")
+    pages = (DOCS / "coming-from.md", DOCS / "write-rules.md")
     text = "".join(page.read_text(encoding="utf-8") for page in pages)
     claims = re.findall(r"\| `(assert [^`]+)` \|", text)
     assert len(claims) > 40
@@ -189,15 +195,62 @@ def test_links_are_not_broken() -> None:
                 assert (path.parent / target).resolve().is_file(), f"{path.name}: {target}"
 
 
+def test_an_address_that_moved_still_leads_somewhere() -> None:
+    """Pages that moved are redirected, and what moved within them has an anchor there.
+
+    A page or a section that moves gets a line in old_addresses.txt.
+    """
+    config = (DOCS / "site" / "mkdocs.yml").read_text(encoding="utf-8")
+    redirects = dict(re.findall(r"^        ([\w/.-]+\.md): ([\w/.-]+\.md)$", config, re.M))
+    assert {page for page in redirects if (DOCS / page).exists()} == set()
+    for address in Path(__file__).with_name("old_addresses.txt").read_text("utf-8").split():
+        page, _, anchor = address.partition("#")
+        page = redirects.get(page, page)
+        assert (DOCS / page).is_file(), address
+        assert not anchor or anchor in anchors(page), f"{address}: {page} has no such anchor"
+
+
+def test_links_to_sections_are_not_broken() -> None:
+    for path in (*PAGES, *DOCS.rglob("codes/*.md")):
+        text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
+        for target, anchor in re.findall(r"\]\(([^)#\s:]*)#([\w-]+)\)", text):
+            page = (path.parent / target).resolve() if target else path
+            assert anchor in anchors(page), f"{path.name}: {target}#{anchor}"
+
+
+@cache
+def anchors(page: str | Path) -> set[str]:
+    """The anchors of a page: its headings, as the site and GitHub name them, and its `<a id>`."""
+    text = (DOCS / page).read_text(encoding="utf-8")
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+    titles = re.findall(r"^#+ (.+)$", prose, re.M)
+    words = (re.sub(r"[^\w\s-]", "", title).strip().lower() for title in titles)
+    return {re.sub(r"[-\s]+", "-", title) for title in words} | set(
+        re.findall(r'<a id="([\w-]+)">', text)
+    )
+
+
+def test_every_page_is_one_click_from_the_index() -> None:
+    config = (DOCS / "site" / "mkdocs.yml").read_text(encoding="utf-8")
+    pages = re.findall(r"^ +- ([\w/.-]+\.md)$", config.split("\nnav:\n")[1], re.M)
+    index = (DOCS / "index.md").read_text(encoding="utf-8")
+    linked = {"index.md", *re.findall(r"\]\(([\w/.-]+\.md)", index)}
+    assert [page for page in pages if page not in linked] == []
+    assert len(pages) <= 52
+
+
 QUESTIONS = {
     "where do I get it?": ("index.md", "git clone"),
-    "how do I check that a column is unique?": ("recipes.md", "duplicate_count(order_id) == 0"),
-    "what is the default severity?": ("language.md", "Without `severity` it is P1"),
-    "which keys has dqx.toml?": ("cli.md", "## dqx.toml"),
-    "which settings and environment variables are there?": ("install.md", "## Settings"),
+    "how do I check that a column is unique?": ("write-rules.md", "duplicate_count(order_id) == 0"),
+    "what is the default severity?": ("write-rules.md", "Without `severity` it is P1"),
+    "which keys has dqx.toml?": ("configuration.md", "## dqx.toml"),
+    "which settings and environment variables are there?": (
+        "configuration.md",
+        "`DQX_RESULTS_ROOT`",
+    ),
     "what is in the XCom of a gate?": ("outcomes.md", "## XComs"),
-    "a suite or a contract?": ("recipes.md", "## Suite or contract?"),
-    "what if a gate ends with an error?": ("outcomes.md", "## When something goes wrong"),
+    "a suite or a contract?": ("write-rules.md", "## Suite or contract?"),
+    "what if a gate ends with an error?": ("troubleshooting.md", "## What happens when"),
     "how do I run the demo?": ("first-gate.md", "## Demo"),
 }
 

@@ -154,7 +154,7 @@ def test_memory_limits_add_up_to_the_documented_total() -> None:
     total = sum(
         int(limits[name][:-1]) * megabytes[limits[name][-1]] for name in limits.keys() - ONCE
     )
-    page = (ROOT / "dqx_airflow" / "docs" / "compose.md").read_text("utf-8")
+    page = (ROOT / "dqx_airflow" / "docs" / "deploy.md").read_text("utf-8")
     for text in (TEXT, page):
         (documented,) = re.findall(r"(\d+) GB of memory", text)
         assert total == int(documented) * 1024

@@ -1,5 +1,5 @@
 """The same verdicts on every Spark: tests of values, files and outputs, in environments of their
-own. The counts of the nightly lane go into docs/tested.md."""
+own. The counts of the nightly lane go into docs/evidence.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.connect_server import connect_server
 from tests.other_sparks import ROOT, SPARKS, TESTS, environment_with, python_with
 from tests.processes import ended, output_of
 
-PAGE = ROOT / "dqx_airflow" / "docs" / "tested.md"
+PAGE = ROOT / "dqx_airflow" / "docs" / "evidence.md"
 _COUNTS = re.compile(r"<!-- counts of pytest --spark -->\n(.*?)<!-- end of counts -->", re.S)
 _HEAD = "| Spark | passed | not possible there | failed | on |\n|---|---|---|---|---|\n"
 

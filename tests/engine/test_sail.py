@@ -57,7 +57,7 @@ from tests.processes import ended
 
 PACKAGE = Path(dqx_airflow.__file__).parent
 SHIPPED = Path(engine_key.__file__).with_name(engine_key.PROOF_OF_SAIL)
-TESTED = PACKAGE / "docs" / "tested.md"
+TESTED = PACKAGE / "docs" / "install.md"
 _COUNTS = re.compile(r"(<!-- counts of Sail -->\n).*?(<!-- end of counts -->)", re.S)
 _LONGEST = 120
 """How much of an error is kept."""

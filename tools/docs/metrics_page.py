@@ -67,7 +67,7 @@ _HOW_DRIFT = f"""\
   one that is labeled as an issue, unless all of them are.
 - Few rows drift by chance: without any change, `psi` is about the number of bins times `1/n + 1/m`
   for `n` and `m` rows. A limit that suits a table of a million rows alarms daily on one of a
-  hundred; the limit of [`watch orders drift`](language.md#watch-a-dataset) depends on the rows.
+  hundred; the limit of [`watch orders drift`](usual.md#watch-a-dataset) depends on the rows.
 - What is kept of a day is the number of rows of each value or step. It is stored once, and serves
   every later day. Nothing from masked columns is kept: each run reads all of the days, and only the
   drift is shown.

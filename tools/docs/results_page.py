@@ -131,7 +131,7 @@ _TABLES: Mapping[str, str] = {
         "files are unchanged. If files were only added, to a Delta table or a folder of Parquet "
         "files, only the new ones are read for counts, sums and extremes, and their results are "
         "merged with the state, if the value is exactly the same as from all files. "
-        "[What a gate trusts](believed.md) lists what a state depends on."
+        "[What a gate trusts](promises.md#what-a-gate-trusts) lists what a state depends on."
     ),
     LABELS: (
         "One row for each label: someone said whether there was a real issue. If there are several "
@@ -154,7 +154,7 @@ _TABLES: Mapping[str, str] = {
         "the same `event_id` if someone ends it early. Waivers are never pruned."
     ),
     RECEIPTS: (
-        "One row for each [receipt](outcomes.md#receipts) of a promotion. Receipts are never "
+        "One row for each [receipt](promote-rows.md#receipts) of a promotion. Receipts are never "
         "pruned: they are needed as long as the files that they name are read."
     ),
 }

@@ -47,16 +47,17 @@ blocks what comes after if it does not hold.
 `why_blocked`, `propose`."""
 
 _ORDER = """
-first-gate install recipes language metrics codes datasets dates outcomes selection failing-rows
-night-call tuning coming-from contracts cli python reference editor operating deploy results
-security promises believed upgrading how-it-works glossary
+first-gate first-contract install coming-from write-rules usual dates promote-rows failing-rows
+notices night-call tuning review-changes selection python editor deploy operating troubleshooting
+security lineage upgrading outcomes language metrics datasets contracts contracts/commands cli
+configuration results ui codes reference glossary how-it-works promises tuner evidence
 """
 
 
 def skill_page() -> str:
     """The skill, in the form of Agent Skills: front matter and Markdown."""
     language = _page("language")
-    example = re.search(r"```dql\n.*?```", language, re.S)
+    example = re.search(r"```dql\n.*?```", _page("write-rules"), re.S)
     assert example is not None
     metrics = (f"- `{METRICS[name].signature}`: {_first(METRICS[name].doc)}" for name in CALLABLE)
     functions = (f"- `{name}(...)`: {_first(entry.doc)}" for name, entry in ROW_FUNCTIONS.items())
