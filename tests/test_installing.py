@@ -6,6 +6,7 @@ import ast
 import re
 import shlex
 import sys
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -76,16 +77,20 @@ def _of_messages() -> list[str]:
     ]
 
 
-def _of_literals() -> list[str]:
+@cache
+def _of_literals() -> tuple[str, ...]:
     """The commands that the code of the package writes out."""
-    commands = []
+    commands: list[str] = []
     for file in sorted((ROOT / "dqx_airflow").rglob("*.py")):
-        tree = ast.parse(file.read_text("utf-8"))
-        parts = {id(part) for node in ast.walk(tree) for part in getattr(node, "values", ())}
-        for node in ast.walk(tree):
+        text = file.read_text("utf-8")
+        if "pip install" not in text:
+            continue
+        nodes = list(ast.walk(ast.parse(text)))
+        parts = {id(part) for node in nodes for part in getattr(node, "values", ())}
+        for node in nodes:
             if isinstance(node, ast.Constant) and id(node) not in parts:
                 commands += re.findall(r"pip install [^`\n|&]+", str(node.value))
-    return commands
+    return tuple(commands)
 
 
 def _of_extras() -> list[str]:
