@@ -17,7 +17,6 @@ from dqx_airflow.datasets.dqx_toml import (
     RunFormat,
     Settings,
     Unsupported,
-    date_of,
     find_settings,
     read_settings,
 )
@@ -231,22 +230,6 @@ def test_an_invalid_address_is_refused_and_not_shown(address: str) -> None:
         connection_of(address)
     assert error.value.hint
     assert "secret" not in str(error.value)
-
-
-@pytest.mark.parametrize(
-    ("text", "meant"),
-    [
-        ("2024-02-29", date(2024, 2, 29)),
-        ("today", date(2024, 3, 1)),
-        ("yesterday", date(2024, 2, 29)),
-        ("2023-02-29", None),
-        ("20240229", None),
-        ("2024-W09-4", None),
-        ("", None),
-    ],
-)
-def test_dates_are_iso_or_words(text: str, meant: date | None) -> None:
-    assert date_of(text, date(2024, 3, 1)) == meant
 
 
 def test_a_dataset_of_a_command_line_has_all_settings_decoded() -> None:

@@ -17,7 +17,7 @@ import pytest
 from dqx_airflow.api.database import Database, MemoryDatabase, SparkDatabase
 from dqx_airflow.api.run import Result, Results, RunSettings, run
 from dqx_airflow.api.suite import Suite
-from dqx_airflow.datasets.dqx_toml import Settings, date_of, find_settings, read_settings
+from dqx_airflow.datasets.dqx_toml import Settings, find_settings, read_settings
 from dqx_airflow.datasets.spark_address import connection_of
 from dqx_airflow.diagnostics.diagnostic import errors_of
 from dqx_airflow.diagnostics.renderers import draw
@@ -26,6 +26,7 @@ from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
 from dqx_airflow.errors import DqxError, SourceError
 from dqx_airflow.tuning.suite_file import SuiteFile
 from dqx_airflow.values import Outcome, Status
+from dqx_airflow.values.typed_values import DAY_FORMS, typed_day
 
 _SESSION = pytest.StashKey[Any]()
 _WORK = pytest.StashKey[Any]()
@@ -157,9 +158,9 @@ def date_of_run(config: pytest.Config) -> date:
     :raises pytest.UsageError: the option is not a date.
     """
     text = config.getoption("dql_date")
-    day = date_of(text, date.today())
+    day = typed_day(text, date.today())
     if day is None:
-        raise pytest.UsageError(f"--dql-date {text}: write 2024-12-25, today, yesterday or -3d")
+        raise pytest.UsageError(f"--dql-date {text}: write {DAY_FORMS}")
     return day
 
 

@@ -29,7 +29,8 @@ from dqx_airflow.results.report_rows import results_rows
 from dqx_airflow.results.schema import MONTH, RESULTS_SCHEMA
 from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Severity, Status, Verdict
 from dqx_airflow.values.exact import exact_text, is_decimal, nearest_float
-from dqx_airflow.values.request import Words, dates_of_range, day_in, is_range, selection_of
+from dqx_airflow.values.request import Words, dates_of_range, is_range, selection_of
+from dqx_airflow.values.typed_values import day_in, severity_of
 
 if TYPE_CHECKING:
     pass
@@ -340,7 +341,7 @@ class RunSettings:
         selecting = SelectionKeywords.__annotations__.keys() & keywords.keys()
         selected = {name: keywords.pop(name) for name in selecting}
         if "fail_on" in keywords:
-            keywords["fail_on"] = _severity(keywords["fail_on"])
+            keywords["fail_on"] = severity_of("fail_on", keywords["fail_on"])
         if "skip_dates" in keywords:
             keywords["skip_dates"] = tuple(keywords["skip_dates"])
         return cls(values.RunOptions(**keywords), now, selection_of(**selected))
@@ -369,13 +370,6 @@ def with_keywords_of(keywords: type) -> Callable[[Function], Function]:
         return function
 
     return shown
-
-
-def _severity(given: Severity | str) -> Severity:
-    try:
-        return Severity(given)
-    except ValueError:
-        raise RequestError(f"fail_on={given!r}: write P0, P1, P2 or P3") from None
 
 
 DEFAULTS = RunSettings()

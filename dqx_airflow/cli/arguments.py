@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import typer
 
-from dqx_airflow.cli.command import FORMAT, ForceOption, OutputOption, finite
+from dqx_airflow.cli.command import (
+    FORMAT,
+    ForceOption,
+    OutputOption,
+    QuietOption,
+    VerboseOption,
+    finite,
+)
 from dqx_airflow.cli.documented import parameters_of, with_parameters
 from dqx_airflow.cli.stores import ResultsRootOption
 from dqx_airflow.datasets.dqx_toml import RunFormat, Unsupported
@@ -64,7 +71,7 @@ class SharedOptions:
     :param engine: sail: a Sail server in this process, without Java, instead of --connection.
     :param date: The date of the data: 2024-12-25, today, yesterday or -3d. FROM..TO runs all dates
         of a range in one scan.
-    :param format: Output format: text, json (one report a line), summary or junit.
+    :param format: Output format: text, json (one report a line), summary, junit, github or sarif.
     :param results_root: Write report and states into the results store at this root, as a gate
         does; default: results_root in dqx.toml, then Airflow's setting.
     :param recompute: Ignore stored states and compute everything.
@@ -99,8 +106,8 @@ class SharedOptions:
     min_severity: Severity | None = None
     dimension: list[str] | None = None
     watch: bool = False
-    quiet: Annotated[bool, typer.Option("--quiet", "-q")] = False
-    verbose: Annotated[bool, typer.Option("--verbose", "-v")] = False
+    quiet: QuietOption = False
+    verbose: VerboseOption = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

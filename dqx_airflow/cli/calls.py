@@ -44,6 +44,7 @@ from dqx_airflow.plan.selection import (
 from dqx_airflow.values import DatasetRef, GateRequest, Selection, SourceFile
 from dqx_airflow.values.files import source_location
 from dqx_airflow.values.request import dates_of_range, is_range
+from dqx_airflow.values.typed_values import DAY_FORMS, typed_day
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,8 @@ class RunCall:
     """The work to do, or the mistakes in the call.
 
     `sources` are the texts to which the diagnostics refer, `files` all files that were read or
-    searched. Without errors there is at least one request.
+    searched, `folders` the folders of contracts by gate. Without errors there is at least one
+    request.
     """
 
     requests: tuple[GateRequest, ...]
@@ -99,6 +101,7 @@ class RunCall:
     diagnostics: tuple[Diagnostic, ...]
     sources: Mapping[str, str]
     files: frozenset[Path]
+    folders: Mapping[str, Path]
 
     @property
     def has_errors(self) -> bool:
@@ -173,6 +176,7 @@ class _CallReader:
     selectable: list[Selectable] = field(default_factory=list)
     unselected: list[Path] = field(default_factory=list)
     settings: Settings = field(default_factory=Settings)
+    folders: dict[str, Path] = field(default_factory=dict)
 
     def read(self) -> RunCall:
         options = self.options
@@ -205,6 +209,7 @@ class _CallReader:
             diagnostics=tuple(self.problems.diagnostics),
             sources=self.problems.sources,
             files=frozenset(self.files),
+            folders=self.folders,
         )
 
     def _suite_files(self) -> list[Path]:
@@ -321,15 +326,15 @@ class _CallReader:
         if not is_range(typed):
             return (self._date("--date", typed),)
         try:
-            return dates_of_range(typed, lambda text: dqx_toml.date_of(text, self.today))
+            return dates_of_range(typed, lambda text: typed_day(text, self.today))
         except RequestError as error:
             self.problems.wrong("--date", typed, error.problem, error.hint)
             return (self.today,)
 
     def _date(self, flag: str, text: str) -> date:
-        day = dqx_toml.date_of(text, self.today)
+        day = typed_day(text, self.today)
         if day is None:
-            self.problems.wrong(flag, text, "invalid date", f"write {dqx_toml.DAY_FORMS}")
+            self.problems.wrong(flag, text, "invalid date", f"write {DAY_FORMS}")
         return day or self.today
 
     def _requests(
@@ -547,6 +552,7 @@ class _CallReader:
         request = replace(template, suite=enforced.suite, selection=selection)
         request = replace(request, contract=enforced.contract)
         used = tuple(datasets[name] for name in datasets if name in self.used)
+        self.folders[contract.id] = Path(command.from_here(path)).parent
         return self._named(request, contract.id, path, used)
 
     def _data_of(self, models: Sequence[str], data: str) -> dict[str, DatasetRef]:

@@ -41,6 +41,20 @@ OutputOption: TypeAlias = Annotated[
 ForceOption: TypeAlias = Annotated[
     bool, typer.Option("--force", help="Replace the file of --output if it exists.")
 ]
+QuietOption: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q")]
+VerboseOption: TypeAlias = Annotated[bool, typer.Option("--verbose", "-v")]
+
+
+def require_text(format: str, *, quiet: bool, verbose: bool) -> None:
+    """:raises RequestError: more or less than the whole text is wanted of another format."""
+    given = [flag for flag, is_given in (("--quiet", quiet), ("--verbose", verbose)) if is_given]
+    problem = None
+    if len(given) > 1:
+        problem = "--quiet and --verbose contradict each other"
+    elif given and format != "text":
+        problem = f"{given[0]} is for the format text, and the format is {format}"
+    if problem is not None:
+        raise RequestError(problem, "leave one of them out")
 
 
 _FORMS = frozenset(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from datetime import date, timedelta
-from fractions import Fraction
 from typing import Annotated, TypeAlias
 
 import typer
@@ -18,9 +17,9 @@ def day(text: str) -> date:
 
     :raises typer.BadParameter: it is none of these.
     """
-    from dqx_airflow.datasets.dqx_toml import DAY_FORMS, date_of
+    from dqx_airflow.values.typed_values import DAY_FORMS, typed_day
 
-    found = date_of(text, date.today())
+    found = typed_day(text, date.today())
     if found is None:
         raise typer.BadParameter(f"'{text}' is not a day: write {DAY_FORMS}")
     return found
@@ -65,7 +64,7 @@ def first_and_last(
     :param default: its length in days if neither the first day nor a length is given.
     :raises RequestError: it ends before it begins, or is given twice.
     """
-    from dqx_airflow.values.request import days_before
+    from dqx_airflow.values.typed_values import days_before
 
     if since is not None and days is not None:
         raise RequestError("--from and --days contradict each other", "leave one of them out")
@@ -108,9 +107,9 @@ def share(text: str | float) -> float:
     """
     if isinstance(text, float):
         return text
-    from dqx_airflow.values.request import share_of
+    from dqx_airflow.values.typed_values import share_of
 
-    found = Fraction(0) if text == "0" else share_of(text)
+    found = share_of(text)
     if found is None:
         raise typer.BadParameter(f"'{text}' is not a share: write it like 80% or 0.8")
     return float(found)

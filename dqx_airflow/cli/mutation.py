@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta, timezone
 from functools import partial
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 import typer
 
@@ -15,9 +15,9 @@ from dqx_airflow.cli import arguments, command
 from dqx_airflow.cli.command import print_or_write
 from dqx_airflow.cli.days import DayOption, MinShareOption
 from dqx_airflow.cli.exit_codes import EXIT_FAILED
-from dqx_airflow.cli.reports import printable, xml_attribute
+from dqx_airflow.cli.reports import printable
 from dqx_airflow.cli.stores import ResultsRootOption, storage_options
-from dqx_airflow.datasets.dqx_toml import RunFormat
+from dqx_airflow.diagnostics.junit import Case, CaseSuite, junit_xml
 from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.errors import RequestError
@@ -27,6 +27,8 @@ from dqx_airflow.values.output_form import output_form
 
 if TYPE_CHECKING:
     from dqx_airflow.tuning.mutation import DayRows, Fault, MemoryJudge, Mutation
+
+MutationFormat: TypeAlias = Literal["text", "json", "summary", "junit"]
 
 MOST_ROWS = 100_000
 """The most rows that are judged in memory."""
@@ -45,9 +47,11 @@ def mutate(
     rows: Annotated[int, typer.Option(min=1, max=MOST_LISTED)] = MOST_ROWS,
     seed: Annotated[int, typer.Option(min=0, max=LARGEST_ID)] = 0,
     connection: arguments.ConnectionOption = None,
-    format: Annotated[RunFormat, command.FORMAT] = RunFormat.TEXT,
+    format: Annotated[MutationFormat, command.FORMAT] = "text",
     output: command.OutputOption = None,
     force: command.ForceOption = False,
+    quiet: command.QuietOption = False,
+    verbose: command.VerboseOption = False,
 ) -> None:
     """Plant faults in the data of a day, and list those that block nothing.
 
@@ -63,11 +67,14 @@ def mutate(
     :param rows: The most rows to read into memory; of a larger day a sample.
     :param seed: Another number hits other rows.
     :param format: Output format: text, json, summary or junit.
+    :param quiet: Print only the number of faults that block.
+    :param verbose: Print the faults that block, too, with what notices them.
     """
     from dqx_airflow.plan.selection import checked_suite, plan_of
     from dqx_airflow.tuning.mutation import MemoryJudge, mutate, read_days
 
     file = command.writable(output, force=force)
+    command.require_text(format, quiet=quiet, verbose=verbose)
     options = arguments.Options(
         (suite,),
         date=None if on is None else on.isoformat(),
@@ -96,10 +103,21 @@ def mutate(
             ref.name: read(ref, day, days=days, most=rows, seed=seed) for ref in request.datasets
         }
         done = mutate(judging(request, data, now), checked, seed)
-    write = {RunFormat.JSON: _json, RunFormat.SUMMARY: _summary, RunFormat.JUNIT: _junit}
-    print_or_write(write.get(format, _table)(done), file)
+    print_or_write(_written(done, "summary" if quiet else format, is_verbose=verbose), file)
     if done.score < least:
         raise typer.Exit(EXIT_FAILED)
+
+
+def _written(done: Mutation, format: MutationFormat, *, is_verbose: bool) -> str:
+    match format:
+        case "json":
+            return _json(done)
+        case "junit":
+            return _junit(done)
+        case "summary":
+            return _summary(done)
+        case "text":
+            return _table(done, is_verbose=is_verbose)
 
 
 def _fine_day(options: arguments.Options) -> tuple[GateRequest, datetime]:
@@ -149,8 +167,9 @@ def request_of(options: arguments.Options) -> GateRequest:
     return requests[0]
 
 
-def _table(done: Mutation) -> str:
-    text = filled(__package__, "mutation.txt", done=done, advice=_advice)
+def _table(done: Mutation, *, is_verbose: bool) -> str:
+    shown = [fault for fault in done.faults if fault.noticed_by] if is_verbose else []
+    text = filled(__package__, "mutation.txt", done=done, noticed=shown, advice=_advice)
     return printable(text + _summary(done), keep="\n")
 
 
@@ -173,5 +192,12 @@ def _json(done: Mutation) -> str:
 
 
 def _junit(done: Mutation) -> str:
-    shown = {"printable": printable, "quoted": lambda text: xml_attribute(printable(text))}
-    return filled(__package__, "mutation.xml", done=done, advice=_advice, **shown)
+    cases = tuple(map(_case, done.faults))
+    return junit_xml("dql mutate", [CaseSuite(f"dql mutate {done.suite}", cases)])
+
+
+def _case(fault: Fault) -> Case:
+    passed = Case(printable(f"{fault.dataset}: {fault.text}"), group=fault.kind)
+    if fault.noticed_by:
+        return passed
+    return replace(passed, kind="failure", message="nothing blocks", text=printable(_advice(fault)))

@@ -1,16 +1,17 @@
-"""Reports in a terminal and in a file: tables, failures, summaries, the calendar of several dates,
-JUnit."""
+"""Reports in a terminal, in a file and for CI systems: tables, failures, summaries, the calendar of
+several dates, test cases, findings."""
 
 from __future__ import annotations
 
 import json
 import sys
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
-from typing import IO, NamedTuple
-from xml.sax.saxutils import quoteattr
+from pathlib import Path
+from types import MappingProxyType
+from typing import IO
 
 import typer
 from rich.console import Console
@@ -18,10 +19,10 @@ from rich.table import Table
 from rich.text import Text
 
 from dqx_airflow.datasets.dqx_toml import RunFormat
+from dqx_airflow.diagnostics import junit
 from dqx_airflow.diagnostics import verdicts as words
 from dqx_airflow.diagnostics.diagnostic import listed
-from dqx_airflow.diagnostics.renderers import without_controls
-from dqx_airflow.diagnostics.templates import filled
+from dqx_airflow.diagnostics.machine_formats import FOR_MACHINES
 from dqx_airflow.values import GateReport, Outcome, Status, Verdict
 from dqx_airflow.values.output_form import output_form
 
@@ -142,8 +143,8 @@ def printable_verdict(verdict: Verdict) -> Verdict:
     )
 
 
-def junit_xml(reports: Iterable[GateReport]) -> str:
-    """The reports as one document.
+def junit_of_reports(reports: Iterable[GateReport]) -> str:
+    """The reports as one document, a test suite for each check.
 
     An assertion that lacks data of other dates is skipped, unless it breaks the run. A failure that
     does not block, below `fail_on`, is not a failed test case: a build ends like `dql run`. It is
@@ -155,15 +156,12 @@ def junit_xml(reports: Iterable[GateReport]) -> str:
     for report in reports:
         day = f" / {report.run_key.date.isoformat()}" if is_range else ""
         for check in dict.fromkeys(verdict.check for verdict in report.verdicts):
-            cases = [
-                _case(verdict, report) for verdict in report.verdicts if verdict.check == check
-            ]
+            own = (verdict for verdict in report.verdicts if verdict.check == check)
+            cases = tuple(_case(verdict, report) for verdict in own)
             name = f"{report.suite} / {check}{day}"
-            facts = _facts(report)
-            suites.append({"name": name, "report": report, "facts": facts, "cases": cases})
+            suites.append(junit.CaseSuite(name, cases, report.started_at, _facts(report)))
     spent = sum((report.finished_at - report.started_at for report in reports), timedelta())
-    seconds = spent.total_seconds()
-    return filled(__package__, "junit.xml", suites=suites, seconds=seconds, quoted=xml_attribute)
+    return junit.junit_xml("dql run", suites, seconds=spent.total_seconds())
 
 
 def _facts(report: GateReport) -> dict[str, str]:
@@ -176,40 +174,52 @@ def _facts(report: GateReport) -> dict[str, str]:
     return facts
 
 
-class _Case(NamedTuple):
-    """The result of an assertion, as the element in its test case; without a kind if it passed."""
-
-    verdict: Verdict
-    kind: str = ""
-    message: str = ""
-    text: str = ""
-
-
-def _case(verdict: Verdict, report: GateReport) -> _Case:
+def _case(verdict: Verdict, report: GateReport) -> junit.Case:
+    """The test case of an assertion."""
+    passed = junit.Case(verdict.name, type=verdict.severity.value, span=verdict.span)
     if verdict.status is Status.PASSED:
-        return _Case(verdict)
+        return passed
     reason = verdict.reason or ""
     if verdict.status is Status.SKIPPED:
         is_lacking = report.outcome is Outcome.BROKEN and verdict in report.not_evaluated
         reason = f"not evaluated: {reason}" if verdict.is_not_evaluated else reason
-        return _Case(verdict, "error" if is_lacking else "skipped", reason)
-    drawing = _in_xml(words.draw_verdict(verdict, report, all_rows=True))
+        return replace(passed, kind="error" if is_lacking else "skipped", message=reason)
+    drawing = words.draw_verdict(verdict, report, all_rows=True)
     if not verdict.can_block(report.fail_on):
-        return _Case(verdict, "system-out", text=drawing)
-    message = words.finding(verdict)
+        return replace(passed, kind="system-out", text=drawing)
+    found = words.finding(verdict)
     if verdict.status is Status.FAILED:
-        return _Case(verdict, "failure", message, drawing)
-    return _Case(verdict, "error", reason or message, drawing)
+        return replace(passed, kind="failure", message=found, text=drawing)
+    return replace(passed, kind="error", message=reason or found, text=drawing)
 
 
-def _in_xml(text: str) -> str:
-    """The text without characters that XML does not allow."""
-    return without_controls(text, keep="\t\n")
+def in_folder(report: GateReport, folder: Path | None) -> GateReport:
+    """A report whose positions are in files relative to the working directory.
+
+    :param folder: the folder of the files of the report, if its positions are relative to it.
+    """
+    if folder is None:
+        return report
+    verdicts = tuple(
+        verdict
+        if verdict.span is None
+        else replace(verdict, span=replace(verdict.span, file=str(folder / verdict.span.file)))
+        for verdict in report.verdicts
+    )
+    return replace(report, verdicts=verdicts)
 
 
-def xml_attribute(text: str) -> str:
-    """The text in quotes, as the value of an attribute."""
-    return quoteattr(_in_xml(text))
+_OF_ALL_REPORTS = frozenset({RunFormat.JUNIT, RunFormat.GITHUB, RunFormat.SARIF})
+"""The formats of CI systems, with positions in files."""
+
+
+def _for_ci(reports: Iterable[GateReport], format: RunFormat) -> str:
+    """All reports in a format of CI systems."""
+    if format is RunFormat.JUNIT:
+        return junit_of_reports(reports)
+    found = [finding for report in reports for finding in words.findings_of(report)]
+    text = FOR_MACHINES[format.value](found)
+    return f"{text}\n" if text else ""
 
 
 def write_reports(
@@ -219,24 +229,28 @@ def write_reports(
     root: str,
     *,
     dates: Sequence[date] = (),
+    folders: Mapping[str, Path] = MappingProxyType({}),
     is_quiet: bool = False,
     is_verbose: bool = False,
 ) -> None:
-    """Writes each report as soon as it is available, to stdout or into a file.
+    """Writes each report as soon as it is available, to stdout or into a file; for CI systems, all
+    of them at the end.
 
     If it is stored, under the results root `root`, only a few failing rows are displayed. For
     several dates a calendar comes last, and those that passed have one line each.
 
     If it goes into a file, stderr gets the headlines.
 
+    :param folders: the folders of contracts by gate, for positions in their files.
     :param is_quiet: write only the headlines as text.
     :param is_verbose: write all failing rows as text, and what passed on several dates.
     """
     console = console_for(file)
     if file is not None:
         reports = _with_headlines(reports)
-    if format is RunFormat.JUNIT:
-        typer.echo(junit_xml(reports), file=console.file, nl=False)
+    if format in _OF_ALL_REPORTS:
+        placed = (in_folder(report, folders.get(report.run_key.gate)) for report in reports)
+        typer.echo(_for_ci(placed, format), file=console.file, nl=False)
         return
     is_range = len(dates) > 1
     written_reports = []

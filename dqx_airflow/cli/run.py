@@ -18,7 +18,7 @@ import typer
 from dqx_airflow.cli import command, exit_codes
 from dqx_airflow.cli.arguments import Options, with_shared_options
 from dqx_airflow.diagnostics.renderers import draw
-from dqx_airflow.errors import DqxError, RequestError
+from dqx_airflow.errors import DqxError
 from dqx_airflow.values import GateReport, Outcome
 from dqx_airflow.values.redact import redact
 
@@ -93,7 +93,8 @@ class _Runner:
         print_diagnostics(call)
         if call.has_errors:
             return exit_codes.EXIT_WRONG
-        self._require_text(call)
+        quiet, verbose = self.options.quiet, self.options.verbose
+        command.require_text(call.format.value, quiet=quiet, verbose=verbose)
         settings = {**call.requests[0].session_settings, **call.settings.session}
         extra = "sail" if call.settings.connection.address == "sail" else "spark"
         of_spark = command.of_spark("dqx_airflow.cli.spark", extra)
@@ -125,22 +126,11 @@ class _Runner:
                 file,
                 first.results_root,
                 dates=call.dates,
+                folders=call.folders,
                 is_quiet=self.options.quiet,
                 is_verbose=self.options.verbose,
             )
         return max(codes)
-
-    def _require_text(self, call: RunCall) -> None:
-        """:raises RequestError: more or less than the whole text is wanted of another format."""
-        typed = {"--quiet": self.options.quiet, "--verbose": self.options.verbose}
-        given = [option for option, is_given in typed.items() if is_given]
-        problem = None
-        if len(given) > 1:
-            problem = "--quiet and --verbose contradict each other"
-        elif given and call.format.value != "text":
-            problem = f"{given[0]} is for the format text, and the format is {call.format.value}"
-        if problem is not None:
-            raise RequestError(problem, "leave one of them out")
 
     def _reports(self, call: RunCall, spark: Spark, codes: list[int]) -> Iterator[GateReport]:
         """The reports of the requests, as soon as they are available. Adds their exit codes to

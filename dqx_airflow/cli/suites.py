@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from dqx_airflow.contracts.dialects.datalex import Manifest
 
 
-DiagnosticFormat: TypeAlias = Literal["text", "json", "github", "sarif"]
+DiagnosticFormat: TypeAlias = Literal["text", "json", "junit", "github", "sarif"]
 
 
 def check(
@@ -49,7 +49,7 @@ def check(
     warnings, and counts the others. The machine formats contain all of them.
 
     :param paths: Suite files, or folders with .dql files.
-    :param format: Output format: text, json, github or sarif.
+    :param format: Output format: text, json, junit, github or sarif.
     :param datalex: The DataLex manifest to check blocks against; default: the nearest
         datalex-manifest.json, in a parent folder or its target folder.
     :param emit: Send OpenLineage events for each certified block and its contract: COMPLETE if the
@@ -74,7 +74,7 @@ def check(
             checked = check_source(source, reader)
             found.add(checked.diagnostics, checked.sources)
     bindings = _check_blocks(block_files, datalex, found) if block_files else ()
-    found.print(format)
+    found.print(format, "dql check", files)
     if emit:
         emit_block_events(
             (binding.block, binding.contract, binding.problem) for binding in bindings
@@ -113,12 +113,17 @@ class Findings:
     def errors(self) -> int:
         return len(errors_of(self.diagnostics))
 
-    def print(self, format: DiagnosticFormat) -> bool:
-        """Prints the findings in a format; False if there is nothing to display."""
+    def print(self, format: DiagnosticFormat, command_name: str, files: Iterable[Path]) -> bool:
+        """Prints the findings in a format; False if there is nothing to display.
+
+        :param files: all files that were checked.
+        """
         found = tuple(self.diagnostics)
         if format == "text":
             drawn = renderers.draw(found, self.sources, colour=command.has_colours(sys.stdout))
             text = drawn + "\n" if drawn else ""
+        elif format == "junit":
+            text = machine_formats.junit_of_files(command_name, found, map(str, files)).rstrip()
         else:
             text = machine_formats.FOR_MACHINES[format](found)
         if text:

@@ -15,7 +15,7 @@ from datetime import date
 from dqx_airflow.contracts.demand import Demand, Literal, percent_text
 from dqx_airflow.contracts.document import Mapping
 from dqx_airflow.values import FieldSource, Responsible, Severity, Span, WordEnum
-from dqx_airflow.values.request import day_in, days_before
+from dqx_airflow.values.typed_values import day_in, days_before
 
 _PART = re.compile(r"`(?P<quoted>(?:[^`]|``)*)`|(?P<plain>[^.`]+)")
 

@@ -35,7 +35,7 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -54,8 +54,9 @@ from dqx_airflow.values.exact import MANY_DIGITS, TOO_LARGE
 from dqx_airflow.values.files import first_bytes, local_path
 from dqx_airflow.values.json_form import setting_text
 from dqx_airflow.values.redact import may_be_secret
-from dqx_airflow.values.request import SETTABLE_OPTIONS, day_in, days_before, is_clock_skew
+from dqx_airflow.values.request import SETTABLE_OPTIONS, is_clock_skew
 from dqx_airflow.values.secret_forms import is_secret_setting
+from dqx_airflow.values.typed_values import typed_day
 
 Keys: TypeAlias = tuple[str, ...]
 
@@ -149,6 +150,8 @@ class RunFormat(str, Enum):
     JSON = "json"
     SUMMARY = "summary"
     JUNIT = "junit"
+    GITHUB = "github"
+    SARIF = "sarif"
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,22 +259,6 @@ def _overlap(one: DatasetRef, other: DatasetRef) -> bool:
     if one.path is None or other.path is None:
         return one.location == other.location
     return paths_overlap(one.path, other.path)
-
-
-DAY_FORMS = "2024-12-25, today, yesterday or -3d"
-"""How a day is written, for messages."""
-_DAYS_AGO = re.compile(r"-(\d{1,5})d", re.ASCII)
-
-
-def date_of(text: str, today: date) -> date | None:
-    """The date of `2024-12-25`, `today`, `yesterday` or `-3d` (three days ago); None if it is
-    invalid."""
-    if text in ("today", "yesterday"):
-        return today - timedelta(days=text == "yesterday")
-    if ago := _DAYS_AGO.fullmatch(text):
-        return days_before(today, int(ago[1]))
-    day = day_in(text)
-    return day if day is not None and day.isoformat() == text else None
 
 
 if sys.version_info >= (3, 11):
@@ -586,7 +573,7 @@ class _SettingsReader:
 
 def _date_text(value: Any) -> str | None:
     """A date as a string; TOML has dates."""
-    return str(value) if date_of(str(value), date.max) else None
+    return str(value) if typed_day(str(value), date.max) else None
 
 
 def _member(kind: type[Enum], value: Any) -> Enum | None:

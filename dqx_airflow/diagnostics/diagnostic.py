@@ -36,7 +36,7 @@ class Diagnostic:
 
     `label` is next to the carets, `notes` are pairs such as ("expected", "== 0") below the excerpt,
     `help` says what to type instead. `code` is None for run-time findings, of which `is_mild` marks
-    warnings.
+    warnings, and `rule` names the assertion.
     """
 
     message: str
@@ -47,6 +47,7 @@ class Diagnostic:
     notes: tuple[tuple[str, str], ...] = ()
     help: str | None = None
     is_mild: bool = False
+    rule: str | None = None
 
     @property
     def level(self) -> Level:

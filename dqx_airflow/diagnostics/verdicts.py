@@ -17,6 +17,7 @@ from dqx_airflow.values import (
     MetricValue,
     Outcome,
     PartialRun,
+    Span,
     Status,
     Verdict,
 )
@@ -409,6 +410,39 @@ def finding(verdict: Verdict) -> str:
     `3 rows violate "price > 0"`."""
     shown = scaled_text(verdict)
     return found_text(verdict.expression, verdict.expected, shown, verdict.worst_group)
+
+
+def findings_of(report: GateReport) -> Iterator[Diagnostic]:
+    """A finding at the position of each assertion that failed or could not be evaluated: an error
+    if it blocks or breaks the gate, else a warning."""
+    is_told = False
+    for verdict in report.verdicts:
+        is_lacking = verdict.status is Status.SKIPPED and verdict in report.not_evaluated
+        if verdict.status in (Status.PASSED, Status.SKIPPED) and not is_lacking:
+            continue
+        # What lacks data of other dates breaks a gate, and never blocks one.
+        stopping = (Outcome.BROKEN,) if is_lacking else (Outcome.BLOCKED, Outcome.BROKEN)
+        is_mild = not (report.outcome in stopping and verdict.can_block(report.fail_on))
+        is_told = is_told or not is_mild
+        message = finding(verdict)
+        if verdict.status is not Status.FAILED and verdict.reason:
+            message = f"not evaluated: {verdict.reason}"
+        rule = f"{verdict.check}::{verdict.name}"
+        yield Diagnostic(
+            f"{verdict.severity.value} {rule}, {report.run_key.date.isoformat()}: {message}",
+            verdict.span or _top_of(report),
+            is_mild=is_mild,
+            rule=rule,
+        )
+    if report.outcome in (Outcome.BLOCKED, Outcome.BROKEN) and not is_told:
+        yield Diagnostic(headline(report), _top_of(report))
+
+
+def _top_of(report: GateReport) -> Span:
+    """The position of what no assertion of the source states, such as that a dataset has rows."""
+    spans = (verdict.span for verdict in report.verdicts if verdict.span is not None)
+    first = next(spans, None)
+    return Span(report.suite if first is None else first.file, 1, 1, 1, 2)
 
 
 def found_text(expression: str, expected: str, shown: str, group: str | None = None) -> str:

@@ -12,6 +12,7 @@ from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.errors import RequestError
 from dqx_airflow.operators.exceptions import GateMisconfiguredError
 from dqx_airflow.values import request as of_request
+from dqx_airflow.values.typed_values import day_in
 
 _STARTS_WITH_DAY = re.compile(r"\d{4}-\d{2}-\d{2}([T ]|$)")
 _MOST_SHOWN = 5
@@ -150,7 +151,7 @@ def _in_doubt(due: DataDate, problem: str, hint: str) -> DataDate:
 def _day_in(text: str) -> date | None:
     """The day of an ISO date or timestamp, as written; None for other strings."""
     try:
-        on = of_request.day_in(text)
+        on = day_in(text)
         return on or datetime.fromisoformat(text.replace("Z", "+00:00")).date()
     except ValueError:
         return None

@@ -27,7 +27,7 @@ from dqx_airflow.results import schema
 from dqx_airflow.results.report_rows import RunRow, report_from_rows, run_from_row
 from dqx_airflow.results.tables import ResultsRoot, locate, open_table, store_errors
 from dqx_airflow.values import EnforcedContract, GateReport, Outcome, RunKey, SourceFile, from_json
-from dqx_airflow.values.request import days_before
+from dqx_airflow.values.typed_values import days_before
 
 PARTIAL = "partial"
 """The column that marks runs that judged only some assertions."""

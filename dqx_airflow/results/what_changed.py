@@ -24,7 +24,7 @@ from dqx_airflow.results.report_rows import RunRow
 from dqx_airflow.values import MASK, DatasetSnapshot, GateReport, Outcome, Status, Verdict
 from dqx_airflow.values.exact import NUMBERS
 from dqx_airflow.values.report import Arrival
-from dqx_airflow.values.request import days_before
+from dqx_airflow.values.typed_values import days_before
 
 _LOOKED_BACK = 60
 """How many days before the bad data a good run is looked for."""

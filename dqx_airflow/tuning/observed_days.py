@@ -18,7 +18,7 @@ from dqx_airflow.tuning.column_tables import ColumnTable, texts_of
 from dqx_airflow.tuning.suggested import Seen, SeenDays
 from dqx_airflow.tuning.table_profile import newest_timestamp, profile_of_columns
 from dqx_airflow.values import DatasetRef
-from dqx_airflow.values.request import days_before
+from dqx_airflow.values.typed_values import days_before
 
 
 def profile_of_last_days(table: ColumnTable, ref: DatasetRef, place: str, days: int) -> Seen:

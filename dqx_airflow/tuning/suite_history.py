@@ -21,6 +21,7 @@ from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Span
 from dqx_airflow.values.exact import nearest_float
 from dqx_airflow.values.json_form import iso_timestamp
+from dqx_airflow.values.typed_values import day_in
 
 Entry: TypeAlias = dict[str, Any]
 Append: TypeAlias = Callable[[Iterable[Mapping[str, Any]]], None]
@@ -226,7 +227,7 @@ Cut: TypeAlias = datetime | int
 
 
 def cut_of(text: str, history: History) -> Cut:
-    """Parses `--to`: the end of a day in UTC, a time, or the entry with a number or an id.
+    """Parses `--to-entry`: the end of a day in UTC, a time, or the entry with a number or an id.
     Entry 0 is before everything.
 
     :raises RequestError: it is none of these.
@@ -238,14 +239,13 @@ def cut_of(text: str, history: History) -> Cut:
     for number, entry in entries:
         if bare == str(number) or (entry.get("id") and entry["id"] == text):
             return number
-    try:
-        return datetime.combine(date.fromisoformat(text), time.max, timezone.utc)
-    except ValueError:
-        pass
+    day = day_in(text)
+    if day is not None:
+        return datetime.combine(day, time.max, timezone.utc)
     timestamp = timestamp_of(text)
     if timestamp is None:
         raise RequestError(
-            f"--to {text}: neither a history entry nor a date",
+            f"--to-entry {text}: neither a history entry nor a date",
             "write a date as 2024-12-15, a time as 2024-12-15T14:30:00Z, "
             "or the number of an entry that `dql tune history` shows",
         )

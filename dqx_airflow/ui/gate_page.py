@@ -34,7 +34,7 @@ from dqx_airflow.ui.stored_summaries import last_judged, with_summaries
 from dqx_airflow.ui.summary_view import view_of_summary
 from dqx_airflow.values import FailingRow, GateReport, Outcome, SourceFile, worst_outcome
 from dqx_airflow.values.report import ShadowReport, Waiver
-from dqx_airflow.values.request import days_before
+from dqx_airflow.values.typed_values import days_before
 
 STOPPED_STATES = ("upstream_failed", "skipped")
 """The states of a task that an upstream task prevented from running."""

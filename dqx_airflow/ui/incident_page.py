@@ -30,7 +30,7 @@ from dqx_airflow.ui.store import Answer, StoreClient
 from dqx_airflow.ui.verdict_text import counted_value, failing_total, limit_words
 from dqx_airflow.values import EnforcedContract, GateReport, Status
 from dqx_airflow.values.report import Waiver
-from dqx_airflow.values.request import day_in, days_before
+from dqx_airflow.values.typed_values import day_in, days_before
 
 router = PageRouter()
 

@@ -18,7 +18,7 @@ from dqx_airflow.ui.board_page import Cell, gate_rows
 from dqx_airflow.ui.stored_summaries import reported_runs, with_summaries
 from dqx_airflow.ui.summary_view import parsed, view_of_summary
 from dqx_airflow.values import Outcome
-from dqx_airflow.values.request import day_in
+from dqx_airflow.values.typed_values import day_in
 
 RUNS_OF_A_PAGE = 50
 

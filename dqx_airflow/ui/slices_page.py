@@ -26,7 +26,7 @@ from dqx_airflow.ui.store import StoreClient
 from dqx_airflow.ui.stored_summaries import with_summaries
 from dqx_airflow.ui.summary_view import mapping_of, outcome_of_summary, parsed
 from dqx_airflow.values import RunKey
-from dqx_airflow.values.request import days_before
+from dqx_airflow.values.typed_values import days_before
 
 router = PageRouter()
 

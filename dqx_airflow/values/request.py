@@ -29,6 +29,7 @@ from dqx_airflow.values.contracts import (
 )
 from dqx_airflow.values.exact import exact_text, is_finite_number
 from dqx_airflow.values.redact import redact_urls
+from dqx_airflow.values.typed_values import severity_of, share_of
 
 FORMATS = ("delta", "parquet", "csv", "json", "orc", "avro", "iceberg")
 """The storage formats of a dataset at a path."""
@@ -497,23 +498,6 @@ def dates_of_range(text: str, read: Callable[[str], date | None]) -> tuple[date,
     return tuple(first + timedelta(days=number) for number in range(count))
 
 
-def day_in(text: str) -> date | None:
-    """Parses a date in ISO form; None for any other text."""
-    try:
-        return date.fromisoformat(text)
-    except ValueError:
-        return None
-
-
-def days_before(day: date, count: int) -> date:
-    """The date `count` days earlier, or the first or last possible date if there is none.
-
-    >>> days_before(date(2024, 3, 1), 1), days_before(date(2024, 3, 1), 10**30)
-    (datetime.date(2024, 2, 29), datetime.date(1, 1, 1))
-    """
-    return date.fromordinal(max(1, min(day.toordinal() - count, date.max.toordinal())))
-
-
 Words: TypeAlias = "str | Sequence[str] | None"
 """One or several words, also comma-separated."""
 
@@ -533,7 +517,7 @@ def selection_of(
         _words("only", only),
         _words("tags", tags),
         _words("exclude_tags", exclude_tags),
-        _severity(min_severity),
+        severity_of("min_severity", min_severity) if min_severity else None,
         tuple(map(str.lower, _words("dimensions", dimensions))),
     )
     return selection if selection != Selection() else None
@@ -554,19 +538,7 @@ def require_whole_run(
         )
 
 
-_PERCENTAGE = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,15})?)%")
-_SHARE = re.compile(r"0?\.[0-9]{1,17}|[1-9](?:\.[0-9]{1,17})?e-[0-9]{1,2}")
 _COUNT = re.compile(r"[0-9]{1,18}")
-
-
-def share_of(given: object) -> Fraction | None:
-    """A share between 0 and 1, given as a percentage such as `"1%"` or as the number `0.01`; None
-    for what is neither."""
-    text = "" if isinstance(given, bool) else str(given).replace(" ", "")
-    if found := _PERCENTAGE.fullmatch(text):
-        share = Fraction(found[1]) / 100
-        return share if share <= 1 else None
-    return Fraction(text) if _SHARE.fullmatch(text) else None
 
 
 def bad_rows_limit(given: object) -> str:
@@ -608,12 +580,3 @@ def _words(name: str, given: Words) -> tuple[str, ...]:
             raise RequestError(message, "write a name, or leave it out to select everything")
         words += between_commas
     return tuple(dict.fromkeys(word for word in words if word))
-
-
-def _severity(given: Severity | str | None) -> Severity | None:
-    if given is None or given == "":
-        return None
-    try:
-        return Severity(given)
-    except ValueError:
-        raise RequestError(f"min_severity={given!r}: write P0, P1, P2 or P3") from None

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from dqx_airflow.cli.reports import junit_xml
+from dqx_airflow.cli.reports import junit_of_reports
 from dqx_airflow.diagnostics.verdicts import draw_report, draw_verdict, headline
 from dqx_airflow.dql import Suite
 from dqx_airflow.results.report_rows import report_from_rows, results_rows, run_row
@@ -60,7 +60,8 @@ def test_of_a_blocked_gate_the_violation_is_the_worst() -> None:
 
 def test_a_build_ends_as_the_run_does() -> None:
     counts = [
-        ET.fromstring(junit_xml([results])) for results in (report(), report(require_history=True))
+        ET.fromstring(junit_of_reports([results]))
+        for results in (report(), report(require_history=True))
     ]
     assert [(root.get("errors"), root.get("skipped")) for root in counts] == [
         ("0", "1"),

@@ -1,4 +1,4 @@
-"""Days, periods, lengths of time and shares: one form of each in all commands."""
+"""Days, periods, lengths of time, shares and severities: one form of each, with one reader."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import pytest
 import typer
 
 from dqx_airflow.cli.days import day, first_and_last, share, span
-from dqx_airflow.datasets.dqx_toml import date_of
 from dqx_airflow.errors import RequestError
+from dqx_airflow.values.request import selection_of
+from dqx_airflow.values.typed_values import severity_of, share_of, typed_day
 from tests.cli.test_output import COMMANDS
 from tests.command_line import dql
 
+CLI = Path(__file__).parents[2] / "dqx_airflow" / "cli"
 _DAYS = {"--date", "--from", "--to", "--today", "--until"}
 _RUNS = {"contract test", "explain", "quarantine release", "run"}
 """Commands whose --date may be a range of days."""
@@ -49,11 +51,14 @@ def test_a_period_has_three_options_everywhere() -> None:
         ("-1w", None),
         ("2024-12-25T00:00:00+00:00", None),
         ("20241225", None),
+        ("2024-W09-4", None),
+        ("2023-02-29", None),
+        ("\uff12024-12-25", None),
         ("", None),
     ],
 )
 def test_a_day_is_a_date_or_said_from_today(text: str, meant: date | None) -> None:
-    assert date_of(text, date(2024, 3, 1)) == meant
+    assert typed_day(text, date(2024, 3, 1)) == meant
 
 
 def test_a_period_is_given_once() -> None:
@@ -114,3 +119,29 @@ def test_a_wrong_day_says_how_to_write_one(
     called = dql(*(word.format("tomorrow") for word in call))
     assert called.returncode == 2
     assert "write 2024-12-25, today, yesterday or -3d" in called.output
+
+
+def test_no_command_reads_days_or_severities_by_itself() -> None:
+    by_itself = {
+        f"{path.relative_to(CLI)}: {call}"
+        for path in CLI.rglob("*.py")
+        for call in ("fromisoformat(", "strptime(", "Severity(", "float(text)")
+        if call in path.read_text(encoding="utf-8")
+    }
+    assert by_itself == set()
+
+
+def test_a_wrong_severity_has_one_message() -> None:
+    for given in ({"fail_on": "p1"}, {"min_severity": "p1"}):
+        ((name, _),) = given.items()
+        with pytest.raises(RequestError, match=rf"{name}='p1': write P0, P1, P2 or P3"):
+            severity_of(name, given[name])
+    with pytest.raises(RequestError, match="min_severity='p1': write P0, P1, P2 or P3"):
+        selection_of(min_severity="p1")
+
+
+@pytest.mark.parametrize(("given", "meant"), [("0", 0), ("0%", 0), (0.01, 0.01), ("1e-3", 0.001)])
+def test_a_share_is_read_alike_in_operators_and_commands(given: object, meant: float) -> None:
+    read = share_of(given)
+    assert read is not None
+    assert float(read) == share(str(given)) == meant

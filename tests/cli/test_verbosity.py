@@ -1,4 +1,4 @@
-"""`dql run -q` prints only outcomes, and `-v` more than usual."""
+"""`-q` prints only outcomes, and `-v` more than usual, in every command that prints a report."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from dqx_airflow.cli.reports import write_reports
 from dqx_airflow.datasets.dqx_toml import RunFormat
 from dqx_airflow.diagnostics.verdicts import headline
 from dqx_airflow.values import Outcome
+from tests.cli.test_output import COMMANDS
 from tests.command_line import dql
 from tests.results.samples import PASSED, RUN_KEY, sample_report
 
@@ -61,3 +62,16 @@ def test_what_contradicts_is_an_error_before_spark_starts(
     done = dql("run", "orders.dql", "--dataset", dataset, "--date", "2024-03-02", *options)
     assert done.returncode == 2
     assert message in done.stderr
+
+
+@pytest.mark.parametrize("call", ["run", "contract test", "mutate", "tune backtest"])
+def test_each_command_with_a_report_has_both(call: str) -> None:
+    flags = {flag for each in COMMANDS[call].params for flag in each.opts}
+    assert {"-q", "--quiet", "-v", "--verbose"} <= flags
+
+
+@pytest.mark.parametrize("call", [("mutate",), ("tune", "backtest")], ids=" ".join)
+def test_they_are_for_text(call: tuple[str, ...]) -> None:
+    done = dql(*call, "orders.dql", "-q", "-f", "json")
+    assert done.returncode == 2
+    assert "--quiet is for the format text, and the format is json" in done.stderr

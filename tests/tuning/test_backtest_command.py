@@ -121,6 +121,16 @@ def test_a_table_shows_which_days_change(here: Path) -> None:
     assert "labelled false: 1 -> 0" in output
 
 
+def test_quiet_are_the_counts_and_verbose_all_days(here: Path) -> None:
+    change = ("--set", "LEAST=1", "--set", "MAX_NULLS=0%")
+    usual, quiet, verbose = dql(*change), dql(*change, "-q"), dql(*change, "-v")
+    assert usual.endswith(quiet)
+    assert quiet.startswith("8 days, 3 assertions")
+    assert NULLS not in quiet
+    assert ("and " in usual) >= ("more" in verbose)
+    assert all(day(n).isoformat() in verbose for n in (2, 3, 4, 5))
+
+
 def test_a_suite_that_only_warns_changes_the_days_that_were_blocked(here: Path) -> None:
     Path("proposed.dql").write_text(SUITE.replace('min_rows"', 'min_rows" severity P3'))
     (line,) = [

@@ -164,6 +164,17 @@ def test_a_score_below_the_least_one_ends_with_1(lake: Path) -> None:
     )
 
 
+def test_quiet_is_the_score_and_verbose_lists_what_blocks(lake: Path) -> None:
+    text = suite("num_rows() >= 28")
+    usual, quiet, verbose = mutate(text), mutate(text, "-q"), mutate(text, "-v")
+    assert [quiet] == [
+        line for line in usual.splitlines(keepends=True) if " faults block (" in line
+    ]
+    added = "\nblocked: orders: 30% of the rows are lost (lost rows)\n    by claim 0\n"
+    assert added not in usual
+    assert added in verbose
+
+
 def test_junit_has_a_failure_for_each_missed_fault(lake: Path) -> None:
     text = suite("num_rows() >= 28")
     root = ET.fromstring(mutate(text, "--format", "junit"))

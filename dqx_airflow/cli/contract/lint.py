@@ -36,7 +36,7 @@ def lint(
     Exit code 0 without errors, else 2. `dql explain CODE` explains a finding.
 
     :param paths: Contracts, or folders with .yaml files.
-    :param format: Output format: text, json, github or sarif.
+    :param format: Output format: text, json, junit, github or sarif.
     :param ignore: A rule to ignore, by name or code.
     :param warnings_as_errors: Exit with 2 on warnings too.
     :param rules: List the rules and exit.
@@ -73,7 +73,7 @@ def lint(
             contracts.append(contract)
     if products:
         _add_products(found, products, contracts, registry)
-    is_text = found.print(format)
+    is_text = found.print(format, "dql contract lint", files)
     errors = len(missing) + found.errors
     if format == "text":
         warnings = len(found.diagnostics) - found.errors

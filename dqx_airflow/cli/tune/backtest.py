@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
@@ -20,8 +21,11 @@ from dqx_airflow.cli.command import (
     FORMAT,
     ForceOption,
     OutputOption,
+    QuietOption,
+    VerboseOption,
     of_spark,
     print_or_write,
+    require_text,
     writable,
 )
 from dqx_airflow.cli.days import DaysOption, FromOption, ToOption, first_and_last
@@ -52,7 +56,6 @@ if TYPE_CHECKING:
     from dqx_airflow.cli.spark import Spark
 
 _MOST_NAMED = 5
-_MOST_REASONS = 3
 
 BacktestFormat: TypeAlias = Literal["text", "json", "svg", "html"]
 
@@ -75,6 +78,8 @@ def backtest(
     format: Annotated[BacktestFormat, FORMAT] = "text",
     output: OutputOption = None,
     force: ForceOption = False,
+    quiet: QuietOption = False,
+    verbose: VerboseOption = False,
 ) -> None:
     """Show what other limits would have passed and failed on past days.
 
@@ -86,7 +91,10 @@ def backtest(
     :param proposal: The changed suite, or a proposal as JSON.
     :param fill: Measure the days that the store lacks, in one scan.
     :param format: Output format: text, json, svg or html.
+    :param quiet: Print only the counts before and after, without the assertions.
+    :param verbose: Print all days that change, and all reasons of unknown days.
     """
+    require_text(format, quiet=quiet, verbose=verbose)
     checked = arguments.suite_file(suite).read()
     name = checked.valid_suite.name.value
     first, last = first_and_last(since, until, last_days, default=90)
@@ -101,10 +109,16 @@ def backtest(
         first = first if since else days[0].date
         last = last if until else days[-1].date
     comparison = _compared(checked, suite, _all_days(days, first, last), values or [], proposal)
-    if format == "text" and file is None:
-        _print_comparison(comparison)
-    else:
+    if format != "text":
         print_or_write(_written(comparison, format), file)
+        return
+    most = sys.maxsize if verbose else _MOST_NAMED
+    if file is None:
+        _print_comparison(comparison, with_assertions=not quiet, most=most)
+        return
+    out = StringIO()
+    _print_comparison(comparison, out, with_assertions=not quiet, most=most)
+    print_or_write(out.getvalue(), file)
 
 
 def _all_days(days: tuple[PastDay, ...], first: date, last: date) -> list[PastDay]:
@@ -160,7 +174,7 @@ def _text_of_file(path: Path) -> str:
         raise RequestError(f"cannot read {path}: {error}") from error
 
 
-def _written(comparison: BacktestComparison, format: BacktestFormat) -> str:
+def _written(comparison: BacktestComparison, format: Literal["json", "svg", "html"]) -> str:
     from dqx_airflow.tuning.drawings import calendar_html, calendar_svg
 
     match format:
@@ -170,10 +184,6 @@ def _written(comparison: BacktestComparison, format: BacktestFormat) -> str:
             return calendar_html(comparison)
         case "json":
             return machine_formats.json_text(_comparison_fields(comparison)) + "\n"
-        case "text":
-            out = StringIO()
-            _print_comparison(comparison, out)
-            return out.getvalue()
 
 
 def _comparison_fields(comparison: BacktestComparison) -> dict[str, Any]:
@@ -190,8 +200,13 @@ def _comparison_fields(comparison: BacktestComparison) -> dict[str, Any]:
     }
 
 
-def _print_comparison(comparison: BacktestComparison, file: Any = None) -> None:
-    """Prints the days that a change turns, and the counts before and after."""
+def _print_comparison(
+    comparison: BacktestComparison, file: Any = None, *, with_assertions: bool, most: int
+) -> None:
+    """Prints the days that a change turns, and the counts before and after.
+
+    :param most: the number of days and of reasons that are listed.
+    """
     console = console_for(file)
     is_same = comparison.values_before == comparison.values_after and not comparison.changed
     columns = (*(status.value for status in Status), "unknown")
@@ -203,9 +218,10 @@ def _print_comparison(comparison: BacktestComparison, file: Any = None) -> None:
             was = assertion.count(status, after=False)
             becomes = assertion.count(status, after=True)
             cells.append(str(was) if was == becomes else f"{was} -> {becomes}")
-        last = () if is_same else (_turns(assertion),)
+        last = () if is_same else (_turns(assertion, most),)
         rows.append((assertion.name, *cells, *last))
-    console.print(table_of(head, rows))
+    if with_assertions:
+        console.print(table_of(head, rows))
     values = []
     for name, value in comparison.values_after.items():
         own = comparison.values_before.get(name)
@@ -215,18 +231,18 @@ def _print_comparison(comparison: BacktestComparison, file: Any = None) -> None:
             values.append((name, old, number_text(value, unit)))
     reasons = Counter(day.unknown for assertion in comparison.assertions for day in assertion.days)
     del reasons[None]
-    fields = {"values": values, "is_same": is_same, "unknown": reasons.most_common(_MOST_REASONS)}
+    fields = {"values": values, "is_same": is_same, "unknown": reasons.most_common(most)}
     text = filled(__package__, "comparison.txt", comparison=comparison, **fields)
     console.print(Text(printable(text, keep="\n")), end="")
 
 
-def _turns(assertion: ComparedAssertion) -> str:
+def _turns(assertion: ComparedAssertion, most: int) -> str:
     """The days whose effect on the gate changes: `blocked -> warned: 2024-12-03, 2024-12-06`."""
     turns: dict[str, list[str]] = {}
     for day in assertion.days:
         if day.is_changed:
             turns.setdefault(day.turn, []).append(day_of_instance(day.date, day.map_index))
-    return "; ".join(f"{turn}: {listed(days, most=_MOST_NAMED)}" for turn, days in turns.items())
+    return "; ".join(f"{turn}: {listed(days, most=most)}" for turn, days in turns.items())
 
 
 def with_days_between(

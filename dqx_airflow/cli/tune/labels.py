@@ -29,7 +29,7 @@ from dqx_airflow.diagnostics import diagnostic
 from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import day_of_instance
-from dqx_airflow.values.request import days_before
+from dqx_airflow.values.typed_values import day_in, days_before
 
 if TYPE_CHECKING:
     from dqx_airflow.results.alerts import Alert, NewLabel
@@ -210,10 +210,9 @@ def _new_label(row: Mapping[str, str | None]) -> NewLabel | None:
     if label not in kinds:
         listed = ", ".join(kind.replace(" ", "_") for kind in kinds)
         raise ValueError(f"'{row['label']}' is not a label: write {listed}")
-    try:
-        on = date.fromisoformat(cell("date"))
-    except ValueError:
-        raise ValueError(f"'{row['date']}' is not a date: write 2024-12-20") from None
+    on = day_in(cell("date"))
+    if on is None:
+        raise ValueError(f"'{row['date']}' is not a date: write 2024-12-20")
     index = cell("map_index")
     if index and not (index.isascii() and index.isdigit()):
         raise ValueError(f"'{index}' is not a map index: write 0, 1, 2 or more")

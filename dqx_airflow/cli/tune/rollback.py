@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +16,7 @@ from dqx_airflow.cli.decisions import (
     author_of,
     may_go_on,
 )
+from dqx_airflow.values.typed_values import typed_day
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,8 +39,8 @@ def rollback(
     The history records the rollback as new entries and keeps the earlier ones. What cannot be
     undone, since the suite was edited there, is named, with what to write by hand.
 
-    :param to_entry: The end of a day (UTC), a time, or the number of an entry of `dql tune
-        history`; 0 is before everything.
+    :param to_entry: The end of a day (UTC), such as yesterday, a time, or the number of an entry
+        of `dql tune history`; 0 is before everything.
     """
     from dqx_airflow.tuning.review import undo, undone
     from dqx_airflow.tuning.suite_file import ParamChange
@@ -48,11 +50,13 @@ def rollback(
     file = arguments.suite_file(suite)
     file.read()  # a file that is not a suite has no history
     log = file.history
-    cut = cut_of(to_entry, file.history)
+    day = typed_day(to_entry, datetime.now(timezone.utc).date())
+    kept = to_entry if day is None else day.isoformat()
+    cut = cut_of(kept, file.history)
     taken = undone(file, cut)
     current_values = {tunable.name: tunable.value for tunable in tunables_of(taken.suite)}
     units = units_of(taken.suite)
-    facts = {"to": to_entry, "id": new_id(), "author": author_of(author)}
+    facts = {"to": kept, "id": new_id(), "author": author_of(author)}
     earlier_values = values_at(log.changes(), cut)
     changes = [
         ParamChange(name, value, reason=reason, action="rollback", facts=tuple(facts.items()))
