@@ -224,10 +224,12 @@ def anchors(page: str | Path) -> set[str]:
     text = (DOCS / page).read_text(encoding="utf-8")
     prose = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
     titles = re.findall(r"^#+ (.+)$", prose, re.M)
-    words = (re.sub(r"[^\w\s-]", "", title).strip().lower() for title in titles)
-    return {re.sub(r"[-\s]+", "-", title) for title in words} | set(
-        re.findall(r'<a id="([\w-]+)">', text)
-    )
+    return {*map(anchor_of, titles), *re.findall(r'<a id="([\w-]+)">', text)}
+
+
+def anchor_of(title: str) -> str:
+    """The anchor of a heading."""
+    return re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", title).strip().lower())
 
 
 def test_every_page_is_one_click_from_the_index() -> None:
@@ -239,28 +241,34 @@ def test_every_page_is_one_click_from_the_index() -> None:
     assert len(pages) <= 52
 
 
-QUESTIONS = {
-    "where do I get it?": ("index.md", "git clone"),
-    "how do I check that a column is unique?": ("write-rules.md", "duplicate_count(order_id) == 0"),
-    "what is the default severity?": ("write-rules.md", "Without `severity` it is P1"),
-    "which keys has dqx.toml?": ("configuration.md", "## dqx.toml"),
-    "which settings and environment variables are there?": (
-        "configuration.md",
-        "`DQX_RESULTS_ROOT`",
-    ),
-    "what is in the XCom of a gate?": ("outcomes.md", "## XComs"),
-    "a suite or a contract?": ("write-rules.md", "## Suite or contract?"),
-    "what if a gate ends with an error?": ("troubleshooting.md", "## What happens when"),
-    "how do I run the demo?": ("first-gate.md", "## Demo"),
-}
+QUESTIONS = re.findall(
+    r"^\| (.+\?) \| `([\w/.-]+)` \| `(.+)` \| .+ \|$",
+    Path(__file__).with_name("questions.md").read_text(encoding="utf-8"),
+    re.M,
+)
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
-def test_a_question_is_answered_one_click_from_the_index(question: str) -> None:
-    page, answer = QUESTIONS[question]
+@pytest.mark.parametrize(("question", "page", "answer"), QUESTIONS, ids=lambda value: value[:40])
+def test_a_question_is_answered_one_click_from_the_index(
+    question: str, page: str, answer: str
+) -> None:
+    text = (DOCS / page).read_text(encoding="utf-8")
+    at = text.find(answer)
+    assert at >= 0, f"{page} does not answer: {question}"
     index = (DOCS / "index.md").read_text(encoding="utf-8")
-    assert page == "index.md" or re.search(rf"\]\({page}(#[\w-]+)?\)", index), page
-    assert answer in (DOCS / page).read_text(encoding="utf-8")
+    links = re.findall(rf"\]\({re.escape(page)}(?:#([\w-]+))?\)", index)
+    assert links or page == "index.md"
+    starts = [start for link in links or [""] if (start := place_of(link, text)) <= at]
+    words = text[max(starts) : at].split()
+    assert len(words) <= 700, f"{len(words)} words are above the answer"
+
+
+def place_of(anchor: str, text: str) -> int:
+    """The place in a page that a link with this anchor leads to."""
+    if not anchor:
+        return 0
+    headings = re.finditer(r"^#+ (.+)$", text, re.M)
+    return next(found.start() for found in headings if anchor_of(found[1]) == anchor)
 
 
 @pytest.mark.slow

@@ -122,7 +122,7 @@ models:
 """
 
 PAGE = Path(dqx_airflow.__file__).parent / "docs" / "troubleshooting.md"
-TABLE_HEAD = "| what happens | gate | next task | tries | runs |\n|---|---|---|---|---|\n"
+TABLE_HEAD = "| what happens | gate | next task | attempts | runs |\n|---|---|---|---|---|\n"
 
 # Airflow's own events take a process for each; one DAG is enough to see them fail.
 LINEAGE_OF_ONE = [

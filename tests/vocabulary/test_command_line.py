@@ -15,9 +15,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import dqx_airflow
 from tests.vocabulary.command_line import used
 
 _WORDS = Path(__file__).with_name("command_line.md")
+_PACKAGE = Path(dqx_airflow.__file__).parent
+_FIRST_CELL = re.compile(r"^\| `([^`]+)` \|", re.M)
+_FIRST_CELLS = re.compile(r"^\| (`[^|]+) \|", re.M)
 _ROW = re.compile(r"\| `([^`]+)` \| ([^|]*) \| ([^|]+) \|")
 
 
@@ -52,6 +56,19 @@ def test_a_name_has_the_type_of_the_vocabulary() -> None:
     for kind, names in used().items():
         for name, types in names.items():
             assert words[kind][name][0] == types, f"{kind}: {name}"
+
+
+def test_the_page_of_the_configuration_has_every_key_variable_and_setting() -> None:
+    page = (_PACKAGE / "docs" / "configuration.md").read_text(encoding="utf-8")
+    _, of_airflow, variables, of_toml = page.split("\n## ")
+    names = used()
+    assert set(_FIRST_CELL.findall(of_toml)) == names["Keys of dqx.toml"].keys()
+    listed = set(re.findall(r"`([A-Z_]+)`", "".join(_FIRST_CELLS.findall(variables))))
+    assert names["Environment variables"].keys() - listed == set()
+    sources = "".join(path.read_text("utf-8") for path in _PACKAGE.rglob("*.py"))
+    settings = set(re.findall(r'conf\.get\("dqx", "(\w+)"', sources))
+    assert set(_FIRST_CELL.findall(of_airflow)) == settings
+    assert {f"`AIRFLOW__DQX__{name.upper()}`" for name in settings} <= set(of_airflow.split())
 
 
 def test_a_word_has_a_meaning_of_its_own() -> None:
