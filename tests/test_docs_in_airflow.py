@@ -100,6 +100,16 @@ schema: [{name: orders, properties: [{name: loaded_at, logicalType: timestamp}]}
 slaProperties: [{property: freshness, value: 30, unit: h, element: orders.loaded_at}]
 """
 
+LAKE = """\
+[datasets.flights]
+path = "lake/flights"
+date_column = "ds"
+
+[gates.flights]
+suite = "flights.dql"
+group = "sales"
+"""
+
 EXAMPLES = {
     f"example_{place.replace('/', '_').replace('.md:', '_')}": code
     for place, code in examples("python")
@@ -126,6 +136,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Ran]:
     (home / "flights.dql").write_text(suite)
     # A mapped gate looks at its sources at once.
     (home / "orders.dql").write_text(suite.replace("flights", "orders"))
+    (home / "dqx.toml").write_text(LAKE)
     (home / "orders.yaml").write_text(CONTRACT)
     (home / "orders.odcs.yaml").write_text(FRESH_CONTRACT)
     tools = Path(__file__).parents[1] / "tools" / "docs"

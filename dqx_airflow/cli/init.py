@@ -13,6 +13,7 @@ from dqx_airflow.cli import command
 from dqx_airflow.cli.arguments import FileFormat
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.errors import RequestError
+from dqx_airflow.limits import MOST_DAYS
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.drafting import ObservedTable
@@ -26,18 +27,39 @@ def init(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER")] = Path(),
     *,
     table: Annotated[str | None, typer.Option("--data", metavar="LOCATION")] = None,
-    format: Annotated[FileFormat | None, typer.Option("--data-format")] = None,
+    data_format: Annotated[FileFormat | None, typer.Option("--data-format")] = None,
+    only: Annotated[list[str] | None, typer.Option(metavar="PATTERN")] = None,
+    exclude: Annotated[list[str] | None, typer.Option(metavar="PATTERN")] = None,
+    days: Annotated[int, typer.Option(min=1, max=MOST_DAYS)] = 30,
+    format: command.TextFormatOption = "text",
 ) -> None:
-    """Write a first gate: a DAG, a suite drafted from a table, and dqx.toml.
+    """Write a first gate, or a gate for each table in a folder: DAG, suites and dqx.toml.
 
     Without --data it also writes an example table of orders, with rows of the last three days. No
     file is overwritten. Exit code 2 if one exists, 4 if the table cannot be read.
 
+    If --data is a folder of tables, each gets a suite: keys, required columns, sets of values,
+    formats, references to other tables, and a watch for the rest. One DAG makes a gate of each.
+    Nothing blocks until you decide so. A table that cannot be read is a row of the report. A later
+    call adds new tables, and changes no file that you may have changed but for the end of dqx.toml.
+
     :param folder: The folder for the files, created if needed.
-    :param table: The table to check: a file, a folder of files, or a Delta table. Default: a small
-        example table of orders, which is created.
-    :param format: The format of files, if their names do not show it.
+    :param table: The table to check: a file, a folder of files, or a Delta table; or a folder of
+        such tables. Default: a small example table of orders, which is created.
+    :param data_format: The format of files, if their names do not show it.
+    :param only: Only tables whose path below the folder, or whose name, matches; * and ? are
+        wildcards. Repeatable.
+    :param exclude: No tables whose path or name matches. Repeatable.
+    :param days: The number of days to look at, up to the newest one, in a folder of tables.
     """
+    from dqx_airflow.tuning.lake.found_tables import is_folder_of_tables
+
+    if table is not None and data_format is None and is_folder_of_tables(table):
+        from dqx_airflow.cli.lake.init_lake import init_lake
+
+        init_lake(folder, table, only=only or (), exclude=exclude or (), days=days, format=format)
+        return
+    _require_single(table, only, exclude, format)
     from dqx_airflow.contracts.drafting import draft_suite
     from dqx_airflow.tuning.table_profile import profile_of_path
 
@@ -55,7 +77,7 @@ def init(
         location, path = str(sample), sample.name
     else:
         location, path = table, _absolute(table)
-    observed = profile_of_path(location, format)
+    observed = profile_of_path(location, data_format)
     name = observed.name
     suite, dag, settings = _names(name)
     _require_none(folder, [suite, dag, settings])
@@ -66,6 +88,17 @@ def init(
     fields = {"wrote": wrote, "folder": folder.resolve(), "suite": suite, "name": name}
     day = observed.newest or today
     typer.echo(filled(__package__, "init_next.txt", **fields, day=day), nl=False)
+
+
+def _require_single(
+    table: str | None, only: list[str] | None, exclude: list[str] | None, format: str
+) -> None:
+    """:raises RequestError: an option is given that is for a folder of tables."""
+    given = {"--only": only, "--exclude": exclude, "--format json": format == "json"}
+    for option, is_given in given.items():
+        if is_given:
+            where = f"{table} is one table" if table else "there is no --data"
+            raise RequestError(f"{option}: {where}", "give a folder of tables with --data")
 
 
 def _names(name: str) -> tuple[str, str, str]:

@@ -16,6 +16,9 @@
     path = "lake/orders"            # beside this file; or table = "catalog.schema.orders"
     date_column = "ds"
 
+    [gates.orders]                  # of which a DAG makes tasks: see `gate_settings`
+    suite = "suites/orders.dql"
+
     [contracts]
     environment = ["REGION"]        # variables of the environment that contracts may use
 
@@ -41,8 +44,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from dqx_airflow.datasets import jvm_options, reader_options
-from dqx_airflow.datasets.locations import paths_overlap
+from dqx_airflow.datasets import gate_settings, jvm_options, reader_options
+from dqx_airflow.datasets.gate_settings import GateSettings
+from dqx_airflow.datasets.locations import place_of
 from dqx_airflow.datasets.settings import SETTINGS, dataset_ref, mistakes_in
 from dqx_airflow.datasets.spark_address import LOCAL, Connection, ConnectionKind, connection_of
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean
@@ -176,7 +180,8 @@ class Settings:
     `datasets` are tables of settings as written, since Spark need not be able to read all of them:
     an editor only needs the columns. Invalid settings are left out, and their datasets are
     `unsound`. `reader` are the options of datasets by format, `variables` the variables available
-    to contracts: `NAME=VALUE`, or `NAME` for a variable of the environment.
+    to contracts: `NAME=VALUE`, or `NAME` for a variable of the environment. `gates` are the gates
+    without mistakes.
     """
 
     path: Path | None = None
@@ -190,6 +195,7 @@ class Settings:
     jvm_archive: Path | None = None
     reader: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     variables: tuple[str, ...] = ()
+    gates: tuple[GateSettings, ...] = ()
 
     @property
     def refs(self) -> dict[str, DatasetRef]:
@@ -219,11 +225,13 @@ class Settings:
     def with_given(self, given: Mapping[str, DatasetRef]) -> dict[str, DatasetRef]:
         """The datasets, and the given ones, each as from `with_masks`."""
         refs = self.refs
+        hiding = [(known, _place(known)) for known in refs.values() if known.masked]
         masked = {}
         for name, ref in given.items():
             columns = dict.fromkeys(ref.masked)
-            for known in refs.values():
-                if known.name == ref.name or _overlap(known, ref):
+            place = _place(ref)
+            for known, known_place in hiding:
+                if known.name == ref.name or _overlap(known_place, place):
                     columns.update(dict.fromkeys(known.masked))
             masked[name] = replace(ref, masked=tuple(columns))
         return {**refs, **masked}
@@ -246,6 +254,10 @@ class Settings:
     def results_root(self) -> str | None:
         return self._beside(self.defaults.results_root) if self.defaults.results_root else None
 
+    def suite_of(self, gate: GateSettings) -> str:
+        """The path of the suite of a gate, resolved against the file."""
+        return self._beside(gate.suite)
+
     def _beside(self, path: str) -> str:
         """A relative path resolved against the file; a URI, and a path with `~`, unchanged."""
         path = local_path(path)
@@ -254,11 +266,17 @@ class Settings:
         return str(self.path.absolute().parent / path)
 
 
-def _overlap(one: DatasetRef, other: DatasetRef) -> bool:
-    """True if datasets have files or a table in common."""
-    if one.path is None or other.path is None:
-        return one.location == other.location
-    return paths_overlap(one.path, other.path)
+def _place(ref: DatasetRef) -> tuple[str | None, str]:
+    """The place of the files of a dataset, None without files, and its location as written."""
+    return (None if ref.path is None else place_of(ref.path)), ref.location
+
+
+def _overlap(one: tuple[str | None, str], other: tuple[str | None, str]) -> bool:
+    """True if datasets at two places have files or a table in common."""
+    first, second = one[0], other[0]
+    if first is None or second is None:
+        return one[1] == other[1]
+    return first.startswith(second) or second.startswith(first)
 
 
 if sys.version_info >= (3, 11):
@@ -268,7 +286,7 @@ else:
 
 FILE_NAME = "dqx.toml"
 
-_TABLES = ("connection", "defaults", "datasets", "reader", "contracts")
+_TABLES = ("connection", "defaults", "datasets", "gates", "reader", "contracts")
 
 _ADDRESS = ("url", "type", "host", "port", "http_path")
 
@@ -330,6 +348,7 @@ def read_settings(path: Path, name: str | None = None) -> Settings:
     defaults = reader.defaults()
     options = reader.options()
     datasets = reader.datasets()
+    gates = tuple(reader.gates(datasets))
     variables = tuple(reader.variables())
     found = sorted(reader.problems, key=lambda problem: (problem.span.line, problem.span.column))
     return Settings(
@@ -344,6 +363,7 @@ def read_settings(path: Path, name: str | None = None) -> Settings:
         archive,
         options,
         variables,
+        gates,
     )
 
 
@@ -562,6 +582,22 @@ class _SettingsReader:
             columns = table.get(_COLUMNS)
             datasets[name] = settings if columns is None else {**settings, _COLUMNS: columns}
         return datasets
+
+    def gates(self, datasets: Collection[str]) -> Iterator[GateSettings]:
+        """The gates without mistakes."""
+        for name, table in self.table(self.document, "gates").items():
+            path = ("gates", name)
+            if not isinstance(table, dict):
+                hint = f'write [gates.{name}] and suite = "..." below'
+                self._wrong("a gate must be a table of settings", *path, hint=hint)
+                continue
+            self.keys(path, table, gate_settings.KEYS)
+            known = {key: value for key, value in table.items() if key in gate_settings.KEYS}
+            gate, mistakes = gate_settings.gate_settings(name, known, datasets)
+            for mistake in mistakes:
+                self._wrong(mistake.message, *path, mistake.key, hint=mistake.hint)
+            if gate is not None:
+                yield gate
 
     def _wrong(
         self, message: str, *path: str, hint: str | None = None, is_key: bool = False

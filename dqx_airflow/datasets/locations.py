@@ -86,22 +86,22 @@ def is_same_place(place: str, other_place: str) -> bool:
     if is_table(place) or is_table(other_place):
         first, second = (_OF_CATALOG.sub("", name).casefold() for name in (place, other_place))
         return first == second
-    return _place(place) == _place(other_place)
+    return place_of(place) == place_of(other_place)
 
 
 def is_inside(path: str, folder: str) -> bool:
     """True if a path or URI is a folder, or lies within it."""
-    return _place(path).startswith(_place(folder))
+    return place_of(path).startswith(place_of(folder))
 
 
 def paths_overlap(path: str, other_path: str) -> bool:
     """True if two paths or URIs are the same however they are written, or one is in the other."""
-    first = _place(path)
-    second = _place(other_path)
+    first = place_of(path)
+    second = place_of(other_path)
     return first.startswith(second) or second.startswith(first)
 
 
-def _place(path: str) -> str:
+def place_of(path: str) -> str:
     """A path or URI with a trailing slash, so that it is a prefix of everything within it."""
     path = _S3.sub("s3://", local_path(path))
     if "://" not in path:

@@ -62,6 +62,11 @@ def is_named_like_a_key(column: str) -> bool:
     return _KEY_NAME.search(column) is not None
 
 
+def is_named_like_a_row_key(column: str) -> bool:
+    """True for the name of a key, but not of a code, which is the key of few rows elsewhere."""
+    return _ROW_KEY_NAME.search(column) is not None
+
+
 def clock_among(times: Collection[str]) -> str | None:
     """The column, of those with times, that probably has the creation time of a row."""
     for word in _CLOCK_NAMES:

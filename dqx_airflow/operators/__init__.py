@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dqx_airflow.operators.notices import gate_notice as gate_notice
     from dqx_airflow.operators.notices import notify_on_change as notify_on_change
     from dqx_airflow.operators.notices import notify_with as notify_with
+    from dqx_airflow.operators.toml_gates import gates_of as gates_of
 
 _NAMES, __getattr__ = lazy_names(
     __name__,
@@ -32,6 +33,7 @@ _NAMES, __getattr__ = lazy_names(
         "exceptions": "GateBlockedError GateBrokenError GateInfrastructureError "
         "GateMisconfiguredError GateTimeoutError",
         "notices": "GateNotice gate_notice notify_on_change notify_with",
+        "toml_gates": "gates_of",
     },
 )
 

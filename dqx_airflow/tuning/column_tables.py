@@ -23,7 +23,7 @@ from dqx_airflow.metrics.types import spark_type_of_arrow
 T = TypeVar("T")
 
 FORMATS = ("delta", "parquet", "csv", "json")
-_ENDINGS = {
+ENDINGS = {
     ".parquet": "parquet",
     ".csv": "csv",
     ".json": "json",
@@ -84,11 +84,11 @@ def format_of(place: str) -> str:
         )
     if (path / "_delta_log").is_dir():
         return "delta"
-    files = [path] if path.is_file() or "://" in place else _files(path, tuple(_ENDINGS))
+    files = [path] if path.is_file() or "://" in place else _files(path, tuple(ENDINGS))
     for file in files:
         for ending in file.suffixes:
-            if ending.lower() in _ENDINGS:
-                return _ENDINGS[ending.lower()]
+            if ending.lower() in ENDINGS:
+                return ENDINGS[ending.lower()]
     raise DatasetError(f"unknown file format of {place}", "set its format with --data-format")
 
 

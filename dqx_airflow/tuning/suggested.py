@@ -140,6 +140,17 @@ def suggested_suite(name: str, seen: Sequence[Seen], now: datetime) -> str:
     return format_source(SourceFile("", text))
 
 
+def watched_parts(seen: Seen, now: datetime) -> list[str]:
+    """The parts of a suite that watches a dataset: keys, columns without NULL, sets of values and
+    forms of strings, and everything else as far as it is usual.
+
+    A dataset without days cannot be watched: NULL values and rows have limits of their own.
+    """
+    draft = _SuiteParts()
+    _Suggestions(seen, draft, is_alone=True, now=now).add_watched()
+    return [part for part in ("\n".join(draft.constants), *draft.checks) if part]
+
+
 class _Suggestions:
     """The suggestions for one dataset."""
 
@@ -149,12 +160,17 @@ class _Suggestions:
         self._prefix = "" if is_alone else f"{seen.name}_"
         self._measures: list[str] = []
 
-    def add(self) -> None:
-        columns = [
+    @property
+    def _columns(self) -> list[ObservedColumn]:
+        """The columns with values, but for the date column."""
+        return [
             column
             for column in self._seen.table.columns
             if column.nulls < self._seen.table.rows and column.name != self._date_column
         ]
+
+    def add(self) -> None:
+        columns = self._columns
         for title, suggestions in (
             ("Keys", self._keys()),
             ("Completeness", (text for column in columns for text in self._completeness(column))),
@@ -164,6 +180,23 @@ class _Suggestions:
             ("Freshness", self._freshness()),
         ):
             self._draft.check(title + self._suffix, self._seen.name, list(suggestions))
+
+    def add_watched(self) -> None:
+        columns = self._columns
+        is_watched = self._seen.days is not None
+        # Shares of NULL and the number of rows are watched, if days can be compared.
+        required = [column for column in columns if column.nulls == 0 or not is_watched]
+        groups = [
+            ("Keys", self._keys()),
+            ("Completeness", (text for column in required for text in self._completeness(column))),
+            ("Values", (text for column in columns for text in self._sets_and_forms(column))),
+        ]
+        if not is_watched:
+            groups.append(("Volume", self._volume()))
+        for title, suggestions in groups:
+            self._draft.check(title, self._seen.name, list(suggestions))
+        if is_watched:
+            self._draft.check("Usual", self._seen.name, [f"watch {show_name(self._seen.name)}"])
 
     @property
     def _date_column(self) -> str | None:
@@ -214,13 +247,17 @@ class _Suggestions:
         )
 
     def _values(self, column: ObservedColumn) -> Iterator[str]:
-        shown_name, rows = show_name(column.name), self._seen.table.rows - column.nulls
+        shown_name = show_name(column.name)
         is_key = column.name in self._seen.table.key or column.is_named_like_a_key
         is_number = family_of(column.type) is Family.NUMBER
         is_level = is_number and not is_key and self._has_values_every_day(column)
         if is_level and not (self._days and self._days.is_part_of_the_date(column.name)):
             yield from self._range(column, shown_name)
             self._measures.append(column.name)
+        yield from self._sets_and_forms(column)
+
+    def _sets_and_forms(self, column: ObservedColumn) -> Iterator[str]:
+        shown_name, rows = show_name(column.name), self._seen.table.rows - column.nulls
         rare = self._days.rare.get(column.name, Fraction(0)) if self._days else Fraction(0)
         if column.values and rare <= _MOST_RARE:
             listed = ", ".join(map(show_text, column.values))

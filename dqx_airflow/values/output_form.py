@@ -32,6 +32,7 @@ _KEYS = {
     "ShadowedAssertion.name": "assertion",
     "Fault.rows": "row_count",
     "Arrival.rows": "row_count",
+    "TableRow.rows": "row_count",
     "TaskRun.is_gate": "gate_task",
 }
 """The keys of members, by class and member, whose own names would mislead a reader: the name of an

@@ -15,7 +15,7 @@ import typer
 
 import dqx_airflow
 from dqx_airflow.cli.main import app
-from dqx_airflow.datasets import dqx_toml
+from dqx_airflow.datasets import dqx_toml, gate_settings
 from dqx_airflow.datasets.settings import SETTINGS
 
 _PACKAGE = Path(dqx_airflow.__file__).parent
@@ -85,6 +85,7 @@ def _keys() -> Iterator[str]:
     yield from (f"connection.{key}" for key in dqx_toml._CONNECTION)
     yield from (f"defaults.{key}" for key in dqx_toml._DEFAULTS)
     yield from (f"datasets.NAME.{key}" for key in SETTINGS)
+    yield from (f"gates.NAME.{key}" for key in gate_settings.KEYS)
 
 
 def _variables() -> Iterator[str]:

@@ -47,8 +47,9 @@ blocks what comes after if it does not hold.
 `why_blocked`, `propose`."""
 
 _ORDER = """
-first-gate first-contract install coming-from write-rules usual dates promote-rows failing-rows
-notices night-call tuning review-changes selection python editor deploy operating troubleshooting
+first-gate first-contract whole-lake install coming-from write-rules usual dates promote-rows
+failing-rows notices night-call tuning review-changes selection python editor deploy operating
+troubleshooting
 security lineage upgrading outcomes language metrics datasets contracts contracts/commands cli
 configuration results ui codes reference glossary how-it-works promises tuner evidence
 """

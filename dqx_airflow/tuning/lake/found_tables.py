@@ -1,0 +1,247 @@
+"""The tables in a folder: Delta tables, folders of Parquet, CSV or JSON files, and single files.
+
+A folder is one table if its files have one format, and names that differ only in numbers:
+`part-00000.parquet` and `part-00001.parquet`. Otherwise, each of its files is a table. Folders with
+names such as `day=2026-11-28` belong to the table above them; other folders have tables of their
+own.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from hashlib import sha256
+from pathlib import Path
+
+from dqx_airflow.contracts.dialects.rule_names import slug
+from dqx_airflow.errors import DatasetError
+from dqx_airflow.tuning.column_tables import ENDINGS
+
+_NUMBERS = re.compile(r"[0-9a-f]{8,}|[0-9]+|[-_.]c[0-9]+", re.IGNORECASE)
+"""The parts of the name of a file that differ between the files of a table: numbers, dates and ids
+in hexadecimal digits."""
+
+_LEVEL = re.compile(r"[^=]+=.*")
+"""A folder of a partition, as Hive names it."""
+
+_PERIOD = re.compile(r"[0-9][0-9_.-]*")
+"""A folder of a period that does not name its column, such as `2026` or `2026-11-28`."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoundTable:
+    """A table in a folder of tables.
+
+    :param name: the name of its dataset, unique among the tables of the folder.
+    :param place: its path below the folder, with `/`: `sales/orders`. Patterns match this.
+    :param path: its absolute path.
+    :param group: the folder that it is in, below the folder of tables; empty at the top.
+    :param size: the bytes of its files. For a Delta table they include files of old versions.
+    :param stamp: changes when a file is added, removed or written again.
+    :param problem: why no suite can be drafted; empty if it may be possible.
+    """
+
+    name: str
+    place: str
+    path: str
+    format: str
+    group: str
+    size: int = 0
+    stamp: str = ""
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _DataFile:
+    """A file with data, or of a log: its path, size and time of modification."""
+
+    path: Path
+    size: int
+    modified_ns: int
+
+
+def is_folder_of_tables(location: str) -> bool:
+    """True for a folder that is not itself a table, but contains some.
+
+    :raises DatasetError: the folder cannot be read.
+    """
+    folder = Path(location)
+    if "://" in location or not folder.is_dir():
+        return False
+    found = list(_tables_in(folder, folder))
+    return bool(found) and [table.place for table in found] != ["."]
+
+
+def tables_in(
+    location: str,
+    only: Collection[str] = (),
+    exclude: Collection[str] = (),
+    known: Sequence[tuple[str, str]] = (),
+) -> list[FoundTable]:
+    """The tables in a folder, ordered by their place.
+
+    :param only: patterns of places or names; a table must match one of them, if there are any.
+    :param exclude: patterns of places or names that a table must not match.
+    :param known: the names of tables by their absolute paths, which they keep.
+    :raises DatasetError: the folder cannot be read.
+    """
+    folder = Path(location).absolute()
+    found = sorted(_tables_in(folder, folder), key=lambda table: table.place)
+    named = _with_names(found, dict(known))
+    return [table for table in named if _is_wanted(table, only, exclude)]
+
+
+def _is_wanted(table: FoundTable, only: Collection[str], exclude: Collection[str]) -> bool:
+    def matches(pattern: str) -> bool:
+        return fnmatchcase(table.place, pattern) or fnmatchcase(table.name, pattern)
+
+    if only and not any(map(matches, only)):
+        return False
+    return not any(map(matches, exclude))
+
+
+def _with_names(found: Sequence[FoundTable], known: dict[str, str]) -> list[FoundTable]:
+    """The tables with unique names: the last part of their place, or as much of it as differs."""
+    taken = set(known.values())
+    new = [table for table in found if table.path not in known]
+    short = [_name_of(table, 1) for table in new]
+    names = dict(known)
+    for table, wanted in zip(new, short, strict=True):
+        name = wanted
+        parts = 1
+        while name in taken or (parts == 1 and short.count(name) > 1):
+            parts += 1
+            longer = _name_of(table, parts)
+            name = f"{wanted}_{parts}" if longer in (name, wanted) else longer
+        taken.add(name)
+        names[table.path] = name
+    return [replace(table, name=names[table.path]) for table in found]
+
+
+def _name_of(table: FoundTable, parts: int) -> str:
+    """The last parts of a place as the name of a dataset."""
+    place = Path(table.path).name if table.place == "." else table.place
+    own = place.split("/")[-parts:]
+    own[-1] = own[-1].partition(".")[0]
+    name = slug("_".join(own)) or "data"
+    return name if name[0].isalpha() else f"t_{name}"
+
+
+def _tables_in(folder: Path, top: Path) -> Iterator[FoundTable]:
+    """The tables in a folder and below, still without names."""
+    special = _special_table(folder, top)
+    if special is not None:
+        yield special
+        return
+    files, folders = _entries(folder)
+    levels = [one for one in folders if _LEVEL.fullmatch(one.name)]
+    others = [one for one in folders if one not in levels]
+    if levels or _is_one_table(folder, files):
+        below = [file for level in levels for file in _files_below(level)]
+        formats = {_format_of(file.path) for file in (*files, *below)}
+        if formats:
+            table = _table(folder, top, "+".join(sorted(formats)), [*files, *below])
+            if len(formats) > 1:
+                table = replace(table, problem=f"files of several formats: {table.format}")
+            yield table
+    else:
+        for file in files:
+            yield _table(file.path, top, _format_of(file.path), [file])
+    periods = [one for one in others if _PERIOD.fullmatch(one.name) and _files_below(one)]
+    if periods:
+        yield _of_periods(folder, top, periods)
+    for one in others:
+        if one not in periods:
+            yield from _tables_in(one, top)
+
+
+def _special_table(folder: Path, top: Path) -> FoundTable | None:
+    """The Delta or Iceberg table that a folder is; None if it is neither."""
+    if (folder / "_delta_log").is_dir():
+        log = [_data_file(path) for path in sorted((folder / "_delta_log").glob("*.json"))]
+        data = [file for file in _files_below(folder) if _format_of(file.path) == "parquet"]
+        return replace(_table(folder, top, "delta", log), size=sum(file.size for file in data))
+    if any((folder / "metadata").glob("*.metadata.json")):
+        problem = "an Iceberg table: draft its suite with dql suggest and table:NAME"
+        return replace(_table(folder, top, "iceberg", []), problem=problem)
+    return None
+
+
+def _of_periods(folder: Path, top: Path, periods: Sequence[Path]) -> FoundTable:
+    """The files in folders such as `2026/11/28`, which no reader takes for partitions."""
+    files = [file for period in periods for file in _files_below(period)]
+    problem = (
+        f"folders such as {periods[0].name} do not name their column: "
+        "name them like day=2026-11-28, or read the table with recursiveFileLookup"
+    )
+    table = _table(folder, top, _format_of(files[0].path), files)
+    return replace(table, problem=problem)
+
+
+def _table(path: Path, top: Path, format_name: str, files: Sequence[_DataFile]) -> FoundTable:
+    place = path.relative_to(top).as_posix()
+    group = path.parent.relative_to(top).as_posix() if path != top else "."
+    digest = sha256()
+    for file in files:
+        name = file.path.relative_to(top).as_posix()
+        digest.update(f"{name}\0{file.size}\0{file.modified_ns}\n".encode())
+    return FoundTable(
+        name="",
+        place=place,
+        path=str(path.absolute()),
+        format=format_name,
+        group="" if group == "." else group,
+        size=sum(file.size for file in files),
+        stamp=digest.hexdigest()[:16],
+    )
+
+
+def _is_one_table(folder: Path, files: Sequence[_DataFile]) -> bool:
+    """True for files of one format whose names differ only in numbers; false for a single file,
+    which is a table by itself unless it is named like a part, or like its folder."""
+    kinds = {(_format_of(file.path), _stem(file.path)) for file in files}
+    if len(kinds) != 1:
+        return False
+    return len(files) > 1 or _stem(files[0].path) in ("part", "data", "", folder.name.casefold())
+
+
+def _stem(path: Path) -> str:
+    """The name of a file without numbers, ids and endings: `part` for `part-00000.parquet`."""
+    return _NUMBERS.sub("", path.name.partition(".")[0]).strip("-_ ").casefold()
+
+
+def _format_of(path: Path) -> str:
+    """The format of a data file by its endings: `csv` for `orders.csv.gz`; empty for others."""
+    for ending in path.suffixes:
+        if ending.lower() in ENDINGS:
+            return ENDINGS[ending.lower()]
+    return ""
+
+
+def _entries(folder: Path) -> tuple[list[_DataFile], list[Path]]:
+    """The data files directly in a folder, and its folders, without hidden ones, as in Spark.
+
+    :raises DatasetError: the folder cannot be read.
+    """
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        raise DatasetError(f"{folder} cannot be read: {error.strerror}") from error
+    shown = [entry for entry in entries if entry.name[0] not in "._"]
+    files = [Path(entry.path) for entry in shown if entry.is_file()]
+    folders = [Path(entry.path) for entry in shown if entry.is_dir(follow_symlinks=False)]
+    return [_data_file(file) for file in files if _format_of(file)], folders
+
+
+def _files_below(folder: Path) -> list[_DataFile]:
+    """The data files in a folder, at any depth."""
+    files, folders = _entries(folder)
+    return [*files, *(file for one in folders for file in _files_below(one))]
+
+
+def _data_file(path: Path) -> _DataFile:
+    status = path.stat()
+    return _DataFile(path, status.st_size, status.st_mtime_ns)

@@ -1,0 +1,265 @@
+"""The draft of one table of a lake: the parts of its suite, its settings, what the report says.
+
+Everything is plain data with a JSON form, so that a table that has not changed is not read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+from itertools import pairwise
+from statistics import median
+from typing import Any
+
+from dqx_airflow.contracts.drafting import ObservedColumn, ObservedTable
+from dqx_airflow.contracts.model import column_path
+from dqx_airflow.dql.watches import is_named_like_a_row_key
+from dqx_airflow.errors import DqxError
+from dqx_airflow.metrics.types import Family, family_of
+from dqx_airflow.metrics.usual_limits import DEFAULT_DAYS, DayBefore, Kind, usual_limits
+from dqx_airflow.tuning.column_tables import ColumnTable, read_files
+from dqx_airflow.tuning.lake.found_tables import FoundTable
+from dqx_airflow.tuning.observed_days import counted, date_column_of, profile_of_last_days
+from dqx_airflow.tuning.suggested import Seen, SeenDays, watched_parts
+from dqx_airflow.values import DatasetRef
+
+_FEWEST_DAYS = 3
+_FEWEST_ROWS_A_DAY = 3
+_LEAST_DENSITY = 0.1
+"""With rows on fewer of the days, a column does not have the day on which rows came."""
+
+_MOST_FAULTS = 0.01
+"""More rows than this share are not a fault of a key, but no key."""
+
+_LONGEST_PROBLEM = 160
+_MOST_NEW_NULLS = Fraction(1, 100)
+
+
+@dataclass(frozen=True, slots=True)
+class DraftedColumn:
+    """A column of a drafted table: its type in Spark, and what may make it a key or a reference."""
+
+    name: str
+    type: str
+    nulls: int = 0
+    distinct: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TableDraft:
+    """A table of a lake: its row in the report, and from what its suite and settings are written.
+
+    :param rows: the rows from which the draft was made: of the last days, or all.
+    :param days: the last days that have rows; None without a date column.
+    :param all_days: all days that have rows.
+    :param settings: the settings of the dataset but its location: format, date_column, keys ...
+    :param parts: the parts of its suite, but for references to other tables.
+    :param wrong: what is wrong in the data as it is now, in words.
+    :param problem: why there is no draft; empty if there is one.
+    """
+
+    table: FoundTable
+    rows: int = 0
+    days: int | None = None
+    all_days: int | None = None
+    newest: date | None = None
+    key: tuple[str, ...] = ()
+    columns: tuple[DraftedColumn, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    parts: tuple[str, ...] = ()
+    wrong: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    problem: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.table.name
+
+    @property
+    def date_column(self) -> str | None:
+        column: str | None = self.settings.get("date_column")
+        return column
+
+
+def table_draft(table: FoundTable, days: int, now: datetime) -> TableDraft:
+    """The draft of a table from its last days; with a `problem` if it cannot be read.
+
+    :param days: the number of days, up to the newest one; of a table without days all rows.
+    """
+    if table.problem:
+        return TableDraft(table, problem=table.problem)
+
+    def draft(columns: ColumnTable) -> TableDraft:
+        return _drafted(table, columns, days, now)
+
+    try:
+        return read_files(table.path, table.format, draft)
+    except DqxError as error:
+        return TableDraft(table, problem=_shortened(error.problem))
+
+
+def _shortened(problem: str) -> str:
+    """A reason that fits a row of the report."""
+    first = problem.splitlines()[0]
+    return first if len(first) <= _LONGEST_PROBLEM else f"{first[:_LONGEST_PROBLEM]}..."
+
+
+def _drafted(table: FoundTable, columns: ColumnTable, days: int, now: datetime) -> TableDraft:
+    if not columns.names:
+        return TableDraft(table, problem="no columns")
+    date_column, all_days = _day_column(columns, table)
+    ref = DatasetRef(table.name, path=table.path, format=table.format, date_column=date_column)
+    seen = profile_of_last_days(columns, ref, table.path, days)
+    seen = replace(seen, table=replace(seen.table, place=table.place))
+    newest = max(seen.days.rows) if seen.days else seen.table.newest
+    return TableDraft(
+        table,
+        rows=seen.table.rows,
+        days=len(seen.days.rows) if seen.days else None,
+        all_days=all_days,
+        newest=newest,
+        key=seen.table.key,
+        columns=tuple(
+            DraftedColumn(column.name, column.type, column.nulls, column.distinct)
+            for column in seen.table.columns
+        ),
+        settings=_settings(seen, date_column),
+        parts=tuple(watched_parts(seen, now)) if seen.table.rows else (),
+        wrong=tuple(_wrong(seen, now.date())),
+        notes=tuple(_notes(seen)),
+    )
+
+
+# Days --------------------------------------------------------------------------------------------
+
+_DAY_NAMES = ("ds", "dt", "day", "date")
+
+
+def _day_column(columns: ColumnTable, table: FoundTable) -> tuple[str | None, int | None]:
+    """The column with the day on which a row came, and the number of these days; None for a table
+    without such days."""
+    times = [name for name in columns.names if family_of(columns.types[name]) is Family.TIME]
+    named = [name for name in columns.names if name.lower() in _DAY_NAMES]
+    texts = [name for name in named if family_of(columns.types[name]) is Family.TEXT]
+    dates = [name for name in times if columns.types[name] == "date"]
+    ordered = dict.fromkeys((*(name for name in named if name in times), *texts, *dates, *times))
+    for name in ordered:
+        ref = DatasetRef(table.name, path=table.path, format=table.format, date_column=name)
+        try:
+            _, on = date_column_of(columns, ref)
+        except DqxError:
+            continue
+        rows = {day: count for day, count in counted(on).items() if day is not None}
+        if _are_days(rows):
+            return name, len(rows)
+    return None, None
+
+
+def _are_days(rows: Mapping[date, int]) -> bool:
+    """True if rows came on several days, and on many of the days between the first and last."""
+    if len(rows) < _FEWEST_DAYS or median(rows.values()) < _FEWEST_ROWS_A_DAY:
+        return False
+    span = (max(rows) - min(rows)).days + 1
+    return len(rows) / span >= _LEAST_DENSITY
+
+
+# What is wrong -----------------------------------------------------------------------------------
+
+
+def _wrong(seen: Seen, today: date) -> Iterator[str]:
+    """What is wrong in a table as it is now."""
+    if seen.table.rows == 0:
+        yield "no rows"
+        return
+    for column in seen.table.columns:
+        yield from _faults_of_key(column, seen.table)
+    if seen.days is not None:
+        yield from _faults_of_newest_day(seen.days, today)
+
+
+def _faults_of_key(column: ObservedColumn, table: ObservedTable) -> Iterator[str]:
+    """What is wrong with a column that would be a key but for a few rows."""
+    if column.distinct is None or column.name in table.key:
+        return
+    others = table.rows - column.distinct
+    is_almost_key = is_named_like_a_row_key(column.name) and others <= _MOST_FAULTS * table.rows
+    if not is_almost_key or others == 0:
+        return
+    if column.nulls:
+        yield f"{column.name} is NULL in {column.nulls} of {table.rows} rows"
+    if repeated := others - column.nulls:
+        yield f"{column.name} is repeated in {repeated} of {table.rows} rows"
+
+
+def _faults_of_newest_day(days: SeenDays, today: date) -> Iterator[str]:
+    newest = max(days.rows)
+    late = _lateness(days.rows, today)
+    if late is not None:
+        yield late
+    # The day of today may still get rows.
+    whole = [on for on in sorted(days.rows) if on < today] or [newest]
+    if len(whole) < _FEWEST_DAYS:
+        return
+    last, before = whole[-1], whole[:-1]
+    limits = usual_limits([_history(days.rows, last)], Kind.VOLUME)[0]
+    rows = days.rows[last]
+    if limits is not None and not limits.low <= rows <= limits.high:
+        yield f"{rows} rows on {last}, usually {limits.low:.0f} to {limits.high:.0f}"
+    for column, nulls in days.nulls.items():
+        share = Fraction(nulls.get(last, 0), rows)
+        most = max(Fraction(nulls.get(on, 0), days.rows[on]) for on in before)
+        if share > 2 * most + _MOST_NEW_NULLS:
+            usual = f"at most {float(most):.1%} before" if most else "never before"
+            yield f"{column} is NULL in {float(share):.1%} of the rows of {last}, {usual}"
+
+
+def _lateness(rows: Mapping[date, int], today: date) -> str | None:
+    """How late the newest day is, if it is later than usual."""
+    ordered = sorted(rows)
+    gaps = [(later - earlier).days for earlier, later in pairwise(ordered)]
+    age = (today - ordered[-1]).days
+    usual = max(1, round(median(gaps))) if gaps else 1
+    if age <= max(2 * usual + 1, max(gaps, default=1)):
+        return None
+    every = "every day" if usual == 1 else f"every {usual} days"
+    return f"the newest day is {ordered[-1]}, {age} days ago; rows usually come {every}"
+
+
+def _history(rows: Mapping[date, int], on: date) -> DayBefore:
+    """The rows of the days before a day."""
+    days = [on - timedelta(days=back) for back in range(DEFAULT_DAYS, 0, -1)]
+    return DayBefore(on, [rows.get(day) for day in days])
+
+
+# Settings and notes ------------------------------------------------------------------------------
+
+
+def _settings(seen: Seen, date_column: str | None) -> dict[str, Any]:
+    """The settings of the dataset but its location, as in `dqx.toml`."""
+    table = seen.table
+    settings: dict[str, Any] = {"format": table.format}
+    if date_column is not None:
+        settings["date_column"] = date_column
+    if table.key:
+        settings["keys"] = list(table.key)
+    personal = [column.name for column in table.columns if column.is_personal]
+    if personal:
+        settings["masked"] = personal
+    if table.format in ("csv", "json"):
+        columns = (f"{column_path(column.name)} {column.type}" for column in table.columns)
+        settings["schema"] = ", ".join(columns)
+    return settings
+
+
+def _notes(seen: Seen) -> Iterator[str]:
+    """What a reader of the draft should know about the table."""
+    table = seen.table
+    if not table.key and table.rows:
+        yield "no column or pair of columns identifies a row"
+    for column in table.columns:
+        if table.rows and column.nulls == table.rows:
+            yield f"{column.name} is always NULL"
+        elif column.is_personal:
+            yield f"{column.name} looks personal: it is masked, and its values are not in here"

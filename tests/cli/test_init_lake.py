@@ -1,0 +1,185 @@
+"""`dql init` over a folder of tables: a suite for each, one dqx.toml and one DAG."""
+
+from __future__ import annotations
+
+import ast
+import json
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import write_deltalake
+
+from dqx_airflow.datasets.dqx_toml import Settings, read_settings
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.plan.dataset_needs import check_datasets
+from dqx_airflow.values import SourceFile
+from tests.command_line import dql
+from tests.small_lakes import DAYS, ORDERS_A_DAY, TODAY, orders, write_parquet, write_small_lake
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a lake, and what is drafted for it."""
+    home = tmp_path_factory.mktemp("home")
+    write_small_lake(home / "lake")
+    done = dql("init", home / "gates", "--data", home / "lake", "--format", "json")
+    assert done.returncode == 0, done.output
+    (home / "report.json").write_text(done.stdout)
+    return home
+
+
+@pytest.fixture
+def home(made: Path, tmp_path: Path) -> Path:
+    """A copy of it, with the same paths in its settings, to change."""
+    shutil.copytree(made, tmp_path / "home")
+    for file in ("gates/dqx.toml", *(f"gates/.dql_init/{name}.json" for name in NAMES)):
+        text = (tmp_path / "home" / file).read_text()
+        (tmp_path / "home" / file).write_text(text.replace(str(made), str(tmp_path / "home")))
+    return tmp_path / "home"
+
+
+NAMES = ("countries", "customers", "orders", "visits")
+
+
+def init(home: Path, *more: str) -> str:
+    done = dql("init", home / "gates", "--data", home / "lake", *more)
+    assert done.returncode == 0, done.output
+    return done.output
+
+
+def row_of(rows: list[dict[str, Any]], place: str) -> dict[str, Any]:
+    (row,) = [row for row in rows if row["place"] == place]
+    return row
+
+
+def files_in(folder: Path) -> list[str]:
+    """The files of a folder, without the drafts that are kept."""
+    files = (path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
+    return sorted(str(file) for file in files if file.parts[0] != ".dql_init")
+
+
+def suites_of(settings: Settings) -> dict[str, str]:
+    return {gate.name: Path(settings.suite_of(gate)).read_text() for gate in settings.gates}
+
+
+def test_each_table_has_a_suite_and_a_gate_and_one_dag_makes_them_all(made: Path) -> None:
+    assert files_in(made / "gates") == [
+        "dqx.toml",
+        "lake_gates.py",
+        "suites/ref/countries.dql",
+        "suites/sales/customers.dql",
+        "suites/sales/orders.dql",
+        "suites/web/visits.dql",
+    ]
+    settings = read_settings(made / "gates" / "dqx.toml")
+    assert settings.problems == ()
+    assert [gate.name for gate in settings.gates] == [*NAMES]
+    assert {gate.name: gate.group for gate in settings.gates}["orders"] == "sales"
+    refs = settings.refs
+    for gate in settings.gates:
+        text = Path(settings.suite_of(gate)).read_text()
+        checked = check_source(SourceFile(gate.suite, text), needs_suite=True)
+        assert checked.diagnostics == ()
+        assert checked.suite is not None
+        assert check_datasets(checked.suite, [refs[name] for name in gate.datasets]) == ()
+    dag = (made / "gates" / "lake_gates.py").read_text()
+    ast.parse(dag)
+    assert len(dag.splitlines()) <= 25
+
+
+def test_keys_sets_and_references_are_claimed_and_the_rest_is_watched(made: Path) -> None:
+    suites = suites_of(read_settings(made / "gates" / "dqx.toml"))
+    assert "duplicate_count([order_id]) == 0" in suites["orders"]
+    assert 'status in ["new", "paid"]' in suites["orders"]
+    assert "null_count(customer_id) == 0" in suites["orders"]
+    assert (
+        "values(customer_id, dataset orders) in values(id, dataset customers)" in suites["orders"]
+    )
+    assert "watch orders" in suites["orders"]
+    # A visit may be of an order of an earlier day.
+    assert (
+        "values(order_id, dataset visits) in values(order_id, dataset orders_all)"
+        in (suites["visits"])
+    )
+    assert "in values(code, dataset countries)" in suites["customers"]
+    # A table without days cannot be watched.
+    assert "watch" not in suites["customers"]
+
+
+def test_nothing_blocks_before_a_person_says_so(made: Path) -> None:
+    settings = read_settings(made / "gates" / "dqx.toml")
+    for text in suites_of(settings).values():
+        assert text.count("@experimental") - 1 == text.count("assert ")  # one in the comment
+    assert all(gate.allow_empty for gate in settings.gates)
+
+
+def test_values_of_personal_columns_are_masked_and_not_written(made: Path) -> None:
+    settings = read_settings(made / "gates" / "dqx.toml")
+    assert settings.refs["customers"].masked == ("email",)
+    for file in (made / "gates").rglob("*"):
+        assert file.is_dir() or "example.org" not in file.read_text()
+
+
+def test_the_report_has_a_row_for_each_table_also_for_those_that_cannot_be_read(made: Path) -> None:
+    rows = json.loads((made / "report.json").read_text())["tables"]
+    assert len(rows) == 6
+    row = row_of(rows, "sales/orders")
+    assert row["row_count"] == len(DAYS) * ORDERS_A_DAY
+    assert (row["days"], row["newest"], row["key"]) == (20, str(DAYS[-1]), ["order_id"])
+    assert row["references"] == ["customer_id -> customers.id"]
+    assert row["wrong"] == []
+    (fault,) = row_of(rows, "web/visits")["wrong"]
+    assert fault == "2 rows have order_id values that are not in orders"
+    assert "cannot be read as parquet" in row_of(rows, "ref/broken.parquet")["problem"]
+    assert "do not name their column" in row_of(rows, "old")["problem"]
+
+
+def test_a_later_call_adds_a_table_and_keeps_what_a_person_wrote(home: Path) -> None:
+    toml, suite = home / "gates" / "dqx.toml", home / "gates" / "suites" / "sales" / "orders.dql"
+    toml.write_text(toml.read_text().replace('group = "sales"', 'group = "shop"  # ours'))
+    suite.write_text(suite.read_text().replace("watch orders", 'watch orders holidays "US"'))
+    before, mine = toml.read_text(), suite.read_text()
+    write_parquet(home / "lake" / "hr" / "orders.parquet", {"id": [1, 2], "what": ["a", "b"]})
+    shutil.rmtree(home / "lake" / "web")
+    output = init(home)
+    assert suite.read_text() == mine
+    assert toml.read_text().startswith(before)
+    settings = read_settings(toml)
+    assert [gate.name for gate in settings.gates] == [*NAMES, "hr_orders"]
+    assert (home / "gates" / "suites" / "hr" / "hr_orders.dql").exists()
+    assert "gone: the table is gone" in output
+
+
+def test_a_run_that_was_interrupted_continues_and_a_changed_table_is_read_again(home: Path) -> None:
+    kept = home / "gates" / ".dql_init"
+    times = {file.name: file.stat().st_mtime_ns for file in kept.iterdir()}
+    (kept / "visits.json").unlink()
+    (kept / "countries.json").write_text("{")
+    more = orders(random.Random(2), [TODAY], first=len(DAYS) * ORDERS_A_DAY)
+    more = more.append_column("channel", [["web"] * ORDERS_A_DAY])
+    write_deltalake(str(home / "lake/sales/orders"), more, mode="append", schema_mode="merge")
+    output = init(home)
+    changed = {
+        file.name for file in kept.iterdir() if times.get(file.name) != file.stat().st_mtime_ns
+    }
+    assert changed == {"visits.json", "countries.json", "orders.json"}
+    assert "sales/orders has new columns, which are watched: channel" in output
+
+
+def test_only_and_exclude_choose_tables_by_path_or_name(home: Path) -> None:
+    shutil.rmtree(home / "gates")
+    init(home, "--only", "sales/*", "--only", "visits", "--exclude", "*/customers")
+    settings = read_settings(home / "gates" / "dqx.toml")
+    assert [gate.name for gate in settings.gates] == ["orders", "visits"]
+    done = dql("init", home / "gates", "--data", home / "lake", "--only", "nothing")
+    assert (done.returncode, "--only" in done.output) == (4, True)
+
+
+def test_options_for_a_folder_of_tables_are_refused_for_a_single_table(made: Path) -> None:
+    one = made / "lake" / "sales" / "orders"
+    done = dql("init", made / "none", "--data", one, "--only", "orders")
+    assert done.returncode == 2
+    assert "is one table" in done.output

@@ -1,0 +1,175 @@
+"""`gates_of` makes the gates of a dqx.toml in a DAG."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from airflow.sdk import DAG, Asset
+
+from dqx_airflow.operators import DqlGateOperator, gates_of
+from dqx_airflow.operators.exceptions import GateMisconfiguredError
+
+SETTINGS = """\
+[defaults]
+fail_on = "P0"
+results_root = "results"
+max_clock_skew_hours = 1.5
+
+[reader.csv]
+sep = ";"
+
+[datasets.orders]
+path = "lake/orders"
+date_column = "ds"
+masked = ["email"]
+
+[datasets.orders_all]
+path = "lake/orders"
+
+[datasets.countries]
+path = "lake/countries.csv"
+schema = "code string"
+
+[gates.orders]
+suite = "suites/orders.dql"
+group = "sales/eu"
+owner = "sue"
+asset = "s3://lake/orders"
+on_violation = "warn"
+
+[gates.countries]
+suite = "suites/countries.dql"
+datasets = ["countries", "orders_all"]
+allow_empty = true
+fail_on = "P2"
+
+[gates.more_orders]
+suite = "suites/orders.dql"
+datasets = ["orders"]
+group = "sales/eu"
+"""
+
+
+def suite(name: str) -> str:
+    return f'suite "{name}" {{ check "A" on {name} {{ assert num_rows() > 0 name "{name}.a" }} }}'
+
+
+@pytest.fixture
+def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT")
+    (tmp_path / "suites").mkdir()
+    for name in ("orders", "countries"):
+        (tmp_path / "suites" / f"{name}.dql").write_text(suite(name))
+    (tmp_path / "dqx.toml").write_text(SETTINGS)
+    return tmp_path / "dqx.toml"
+
+
+def made(settings: Path, **arguments: object) -> dict[str, DqlGateOperator]:
+    with DAG("lake", start_date=datetime(2026, 1, 1), schedule=None) as dag:
+        gates = gates_of(settings, **arguments)  # type: ignore[arg-type]
+    assert {*dag.task_ids} == {*gates}
+    return gates
+
+
+def group_of(gate: DqlGateOperator) -> tuple[str | None, str]:
+    assert gate.task_group is not None
+    return gate.task_group.group_id, gate.task_group.label or ""
+
+
+def test_each_gate_of_the_file_is_a_task_with_its_settings(settings: Path) -> None:
+    gates = made(settings)
+    assert {*gates} == {"orders", "countries", "more_orders"}
+    orders, countries = gates["orders"], gates["countries"]
+    home = settings.parent
+    assert orders.suite == f"{home}/suites/orders.dql"
+    assert orders.datasets == {
+        "orders": {
+            "format": "delta",
+            "path": f"{home}/lake/orders",
+            "date_column": "ds",
+            "masked": ["email"],
+        }
+    }
+    assert (orders.fail_on, orders.on_violation, orders.owner) == ("P0", "warn", "sue")
+    assert orders.outlets == [Asset("s3://lake/orders")]
+    assert orders.max_clock_skew_hours == 1.5
+    assert (countries.fail_on, countries.allow_empty, countries.outlets) == ("P2", True, [])
+    assert countries.datasets["countries"]["options"] == {"sep": ";"}
+    assert orders.results_root == f"{home}/results"
+
+
+def test_what_is_masked_in_one_dataset_is_masked_in_all_that_read_its_files(settings: Path) -> None:
+    datasets = made(settings)["countries"].datasets
+    assert datasets["orders_all"]["masked"] == ["email"]
+
+
+def test_gates_are_in_task_groups_that_are_not_part_of_their_names(settings: Path) -> None:
+    gates = made(settings)
+    assert group_of(gates["orders"]) == ("group_sales_eu", "sales/eu")
+    assert group_of(gates["more_orders"]) == group_of(gates["orders"])
+    assert group_of(gates["countries"])[0] is None
+    assert group_of(made(settings, group_by="owner")["orders"]) == ("group_sue", "sue")
+    assert group_of(made(settings, group_by=None)["orders"])[0] is None
+
+
+def test_gates_are_chosen_by_patterns_of_names_and_groups(settings: Path) -> None:
+    assert {*made(settings, only="sales/*")} == {"orders", "more_orders"}
+    assert {*made(settings, only=["orders", "countries"])} == {"orders", "countries"}
+    assert {*made(settings, exclude="more_*, count*")} == {"orders"}
+
+
+def test_arguments_of_all_gates_count_more_than_defaults_and_less_than_a_gate(
+    settings: Path,
+) -> None:
+    gates = made(settings, fail_on="P1", results_root="/elsewhere", pool="spark", retries=2)
+    assert (gates["orders"].fail_on, gates["countries"].fail_on) == ("P1", "P2")
+    assert {gate.results_root for gate in gates.values()} == {"/elsewhere"}
+    assert {(gate.pool, gate.retries) for gate in gates.values()} == {("spark", 2)}
+
+
+def test_a_results_root_in_airflow_counts_more_than_the_file(
+    settings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__DQX__RESULTS_ROOT", "/store")
+    assert made(settings)["orders"].results_root is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('suite = "suites/countries.dql"\n', "", "gate 'countries' has no suite"),
+        ('"orders_all"]', '"order_all"]', "no dataset 'order_all'"),
+        ("allow_empty = true", 'allow_empty = "yes"', "invalid value for 'allow_empty'"),
+        ('on_violation = "warn"', 'on_violation = "wrn"', "invalid value for 'on_violation'"),
+        ('owner = "sue"', 'ownr = "sue"', "unknown key 'ownr' in [gates.orders]"),
+        ('datasets = ["orders"]', 'datasets = "orders"', "'datasets' must be a list of names"),
+        ('path = "lake/countries.csv"\n', "", "[datasets.countries] has no path"),
+        ("[gates.orders]", "[gates", "invalid TOML"),
+    ],
+)
+def test_a_mistake_in_the_file_is_an_error_that_says_where(
+    old: str, new: str, message: str, settings: Path
+) -> None:
+    settings.write_text(settings.read_text().replace(old, new))
+    with pytest.raises(GateMisconfiguredError, match=re.escape(message)) as caught:
+        made(settings)
+    assert "dqx.toml" in str(caught.value)
+
+
+def test_all_mistakes_are_said_at_once(settings: Path) -> None:
+    text = settings.read_text().replace('owner = "sue"', "owner = 1").replace("true", "2")
+    settings.write_text(text)
+    with pytest.raises(GateMisconfiguredError, match=r"'owner' must.*'allow_empty'"):
+        made(settings)
+
+
+def test_a_missing_file_and_patterns_without_a_gate_are_refused(settings: Path) -> None:
+    with pytest.raises(GateMisconfiguredError, match=r"cannot read .*: write Path"):
+        gates_of("none.toml")
+    with pytest.raises(GateMisconfiguredError, match="no gate matches"):
+        gates_of(settings, only="x")
+    with pytest.raises(GateMisconfiguredError, match="group_by='team'"):
+        gates_of(settings, group_by="team")  # type: ignore[arg-type]
