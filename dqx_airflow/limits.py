@@ -50,3 +50,7 @@ LONGEST_WAIVER = timedelta(days=30)
 LEAST_KEPT = timedelta(days=1)
 """The minimum age of files that `dql results vacuum` removes: no reader uses a version of the store
 for longer."""
+
+MOST_COLLECTED_BYTES = 1_000_000_000
+"""The most data, in memory, that the process of a gate takes from Sail to write it to a target or a
+quarantine."""

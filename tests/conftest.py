@@ -58,6 +58,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--spark", choices=SPARKS, help="run the tests with this version of Spark")
+    parser.addoption("--sail", action="store_true", help="run the tests of gates on Sail")
     parser.addoption("--airflow", choices=AIRFLOWS, help="run them with this version of Airflow")
 
 
@@ -110,6 +111,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if marker := item.get_closest_marker("since_spark"):
         skip_before(*marker.args)
+    if item.config.getoption("--sail") and (marker := item.get_closest_marker("not_on_sail")):
+        pytest.skip(f"not on Sail: {marker.args[0]}")
 
 
 @pytest.fixture
@@ -129,8 +132,11 @@ def airflow_home() -> Path:
 def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[Any]:
     """A classic local session, started once a process, with the settings of a local gate.
 
-    In the default lane, it does not compile expressions.
+    In the default lane, it does not compile expressions. With `--sail`, a session on Sail.
     """
+    if pytestconfig.getoption("--sail"):
+        yield from sail_session()
+        return
     from dqx_airflow.engine.session.java import java_environment
     from dqx_airflow.engine.session.spark_session import create_session
 
@@ -158,6 +164,20 @@ def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
     session.stop()
     os.environ.clear()
     os.environ.update(before)
+
+
+def sail_session() -> Iterator[Any]:
+    """A session on a Sail server in this process."""
+    pytest.importorskip("pysail")
+    from dqx_airflow.datasets.spark_address import SAIL
+    from dqx_airflow.engine.session.connection import open_session
+
+    with pytest.MonkeyPatch.context() as patched:
+        # By this PySpark knows which of its two kinds of functions are meant.
+        patched.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
+        session = open_session(SAIL, "tests", {})
+        yield session
+        session.stop()
 
 
 @pytest.fixture(scope="session")

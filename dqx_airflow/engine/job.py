@@ -25,7 +25,6 @@ from dqx_airflow.engine.run_events import message_of, run_events
 from dqx_airflow.engine.scan.states import StateCache, StateStore
 from dqx_airflow.engine.session.concurrency import do_meanwhile
 from dqx_airflow.engine.session.job_ending import JobEnding, require_time, signs_of_life
-from dqx_airflow.engine.session.sail import require_spark
 from dqx_airflow.engine.session.spark_session import create_session, quiet_pyspark, without_log
 from dqx_airflow.engine.validation import Run, validate
 from dqx_airflow.errors import DeadlineError, DqxError, SourceError, first_line
@@ -151,9 +150,6 @@ def run_gates(
         known = known_engine(spark, read_proofs(results))
         if known.outlived is not None:
             _log.warning("%s", known.mark)
-        for request in requests:
-            if request.promote_to or request.quarantine:
-                require_spark(spark, "it promotes nothing, and keeps no rows in a quarantine")
         reports = validate(parts, Run(spark, started, receipts, known, cache))
         require_time(first, started)
         sources = [part.request.sources for part in parts]

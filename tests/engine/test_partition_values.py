@@ -24,7 +24,11 @@ from hypothesis import strategies as st
 from pyarrow import orc
 
 from dqx_airflow.engine.job import run_gates
+from dqx_airflow.engine.outputs import collected_files, data_files
+from dqx_airflow.engine.outputs.data_files import write_files
+from dqx_airflow.engine.sources.folders_on_sail import FolderColumn
 from dqx_airflow.engine.sources.open import open_dataset
+from dqx_airflow.engine.sources.partition_values import NO_VALUE
 from dqx_airflow.values import Attempt, DatasetRef, GateReport, Outcome
 from tests.engine.lake import Run, request
 
@@ -569,3 +573,84 @@ def test_what_a_partition_cannot_hold_is_refused_before_the_commit_with_its_row(
     assert f"it is partitioned by 'p', and rows have {reason}" in reasons(report)
     assert '{"id":8}' in reasons(report)
     assert DeltaTable(str(target)).version() == 0
+
+
+FOLDERS = (
+    ("2024-03-01", "2024-03-02", NO_VALUE),
+    ("01", "12", "-3"),
+    ("zurich", "a b", "Nancy"),
+    # What Spark infers from these is left to it.
+    ("2024-02-30",),
+    ("2024-03-01", "x"),
+    ("12345678901",),
+    ("1.5",),
+    ("NaN",),
+    ("T12:30",),
+    ("1d",),
+    ("2024-03-01 12:30:00",),
+    (NO_VALUE,),
+)
+READ_ON_SAIL = 3
+
+
+def test_the_values_of_folders_have_the_types_that_spark_infers(spark: Any, tmp_path: Path) -> None:
+    for number, texts in enumerate(FOLDERS):
+        column = FolderColumn.of("key", texts)
+        assert (column is not None) == (number < READ_ON_SAIL)
+        if column is None:
+            continue
+        for text in texts:
+            folder = tmp_path / str(number) / f"key={text}"
+            folder.mkdir(parents=True)
+            pq.write_table(pa.table({"text": [text]}), folder / "a.parquet")
+        read = spark.read.parquet(str(tmp_path / str(number)))
+        assert read.schema["key"].dataType == column.type
+        assert {row.text: row.key for row in read.collect()} == {
+            text: column.values[text] for text in texts
+        }
+
+
+_BY_BOTH = pa.table(
+    {
+        "id": pa.array(range(6), pa.int64()),
+        "text": pa.array(["A B", "a/b:c", "50%25", None, "\u00dcn\u00ef@", "@x"]),
+        "day": pa.array([DAY, DAY, DAY, None, date(1, 1, 1), date(9999, 12, 31)]),
+        "whole": pa.array([0, -3, 7, None, 1, 2], pa.int32()),
+        "is_ok": pa.array([True, False, None, True, True, True]),
+        "sum": pa.array([Decimal(n) for n in ("1.50", "0.00", "-2.25")] + [None] * 3),
+        "at": pa.array(
+            [
+                datetime(2024, 3, 2, 12, 30, 5, 120, UTC),
+                None,
+                *[datetime(1969, 1, 1, tzinfo=UTC)] * 4,
+            ],
+            pa.timestamp("us", "UTC"),
+        ),
+        "local": pa.array([datetime(2024, 3, 2, 12), *[None] * 5], pa.timestamp("us")),
+    }
+)
+
+
+def test_files_that_are_written_without_spark_are_named_and_logged_as_those_of_spark(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pq.write_table(_BY_BOTH, tmp_path / "a.parquet")
+    frame = spark.read.parquet(str(tmp_path / "a.parquet"))
+    names = [name for name in _BY_BOTH.column_names if name != "id"]
+    by_spark = write_files(
+        spark, frame, str(tmp_path), "x", partition_by=names, extremes_of=["id"], count_if="id > 3"
+    )
+    monkeypatch.setattr(collected_files, "arrow_parts", lambda rows: [rows.toArrow()])
+    monkeypatch.setattr(data_files, "sail_version", lambda _: "0.7.2")
+    here = write_files(
+        spark, frame, str(tmp_path), "y", partition_by=names, extremes_of=["id"], count_if="id > 3"
+    )
+    assert (here.rows, here.counted) == (by_spark.rows, by_spark.counted) == (6, 2)
+    logged, due = (
+        sorted((str(one.partition_values), one.stats) for one in written.adds)
+        for written in (here, by_spark)
+    )
+    assert logged == due
+    for add in here.adds:
+        assert pq.read_table(tmp_path / add.path, partitioning=None).column_names == ["id"]
+        assert (tmp_path / add.path).stat().st_size == add.size

@@ -261,6 +261,7 @@ def test_mapped_gates_with_one_target_lose_nothing(run: Run, gates: list[GateReq
     assert found(first) == kept
 
 
+@pytest.mark.not_on_sail("it has a filter")
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "partition_by",
@@ -331,6 +332,7 @@ def test_rows_outside_of_the_slice_are_not_promoted(run: Run, gates: list[GateRe
     assert not Path(gate.promote_to[0][1], "_delta_log").exists()
 
 
+@pytest.mark.not_on_sail("Sail ignores no files")
 @pytest.mark.slow
 @pytest.mark.since_spark("4.0", "names the file that cannot be read")
 @pytest.mark.spark

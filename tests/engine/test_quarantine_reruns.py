@@ -174,6 +174,7 @@ def test_rows_of_an_earlier_version_are_replaced_and_not_doubled(
     assert sorted(found(place)) == sorted([*others, *others])
 
 
+@pytest.mark.not_on_sail("it has options of CSV")
 @pytest.mark.slow
 def test_a_row_without_a_date_stands_once_whichever_dates_are_judged(
     run: Run, place: str, tmp_path: Path

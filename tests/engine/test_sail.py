@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import date, datetime, time, timezone
+from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -23,6 +23,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 import dqx_airflow
 from dqx_airflow.datasets.spark_address import SAIL
+from dqx_airflow.engine.outputs import collected_files
 from dqx_airflow.engine.proof import engine_key
 from dqx_airflow.engine.proof.cases import ProofCase, arrow_of, frame_of, proof_cases
 from dqx_airflow.engine.proof.differences import doubts_of
@@ -33,13 +34,15 @@ from dqx_airflow.engine.sources import csv_for_sail, footers, listing
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.engine.sources.open import _of_sail, open_dataset
-from dqx_airflow.errors import DatasetError, RequestError, SparkError
+from dqx_airflow.engine.sources.partition_values import NO_VALUE
+from dqx_airflow.errors import DatasetError, SparkError
 from dqx_airflow.metrics.metric import Aggregate
 from dqx_airflow.metrics.patterns.portable import without_java
 from dqx_airflow.metrics.patterns.syntax import PatternError
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.in_memory.measure import measure as measure_in_memory
 from dqx_airflow.plan.schema_check import Schema
+from dqx_airflow.results.quarantines import REASONS
 from dqx_airflow.values import (
     Attempt,
     DatasetRef,
@@ -537,14 +540,75 @@ def test_keys_of_many_rows_are_counted_in_one_pass_on_sail_even_if_there_are_cop
     assert not again
 
 
+_WRITES = 'assert null_count(code) == 0 name "codes"'
+_BLOCKS = 'assert each row: mail is email name "mail"'
+
+
+def _written(folder: Path, body: str, **changes: Any) -> GateRequest:
+    request = _request(
+        folder,
+        promote_to=(("orders", str(folder / "silver")),),
+        quarantine=(("orders", str(folder / "quarantine")),),
+        **changes,
+    )
+    text = f'suite "S" {{ check "C" on orders {{\n{body}\n}} }}'
+    return replace(request, suite=SourceFile("suite.dql", text))
+
+
 @pytest.mark.slow
-def test_on_sail_nothing_is_promoted(session: Any, tmp_path: Path) -> None:
+def test_on_sail_a_gate_promotes_with_a_receipt_and_keeps_bad_rows_in_quarantine(
+    session: Any, tmp_path: Path
+) -> None:
+    from deltalake import DeltaTable
+
+    from dqx_airflow.engine.job import run_gates
+    from dqx_airflow.results.query import StoredResults
+    from dqx_airflow.results.receipts import receipts_of
+    from dqx_airflow.results.verify import verify_table
+
+    passes = _written(tmp_path, _WRITES)
+    report = run_gates([passes], lambda _: session)[0]
+    assert report.outcome is Outcome.PASSED
+    silver = DeltaTable(str(tmp_path / "silver"))
+    judged = DeltaTable(str(tmp_path / "orders")).to_pyarrow_table().to_pylist()
+    assert silver.to_pyarrow_table().to_pylist() == [
+        row for row in judged if row["ds"] == date(2024, 3, 1)
+    ]
+    assert silver.metadata().partition_columns == ["ds"]
+    results = StoredResults(passes.results_root)
+    (receipt,) = receipts_of(results, str(silver.metadata().id))
+    assert "(Sail " in str(receipt)
+    assert verify_table(results, str(tmp_path / "silver"))
+    blocks = replace(_written(tmp_path / "b", _BLOCKS), results_root=passes.results_root)
+    report = run_gates([blocks], lambda _: session)[0]
+    assert report.outcome is Outcome.BLOCKED
+    assert not (tmp_path / "b" / "silver").exists()
+    (held,) = DeltaTable(str(tmp_path / "b" / "quarantine")).to_pyarrow_table().to_pylist()
+    assert (held["mail"], held[REASONS], held["customer"]) == ("b", ["mail"], None)
+
+
+@pytest.mark.slow
+def test_rows_that_are_too_many_for_this_process_are_not_promoted_on_sail(
+    session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from dqx_airflow.engine.job import run_gates
 
-    request = _request(tmp_path, promote_to=(("orders", str(tmp_path / "silver")),))
-    with pytest.raises(RequestError, match="promotes nothing"):
-        run_gates([request], lambda _: session)
-    assert not (tmp_path / "silver").exists()
+    monkeypatch.setattr(collected_files, "MOST_COLLECTED_BYTES", 50)
+    report = run_gates([_written(tmp_path, _WRITES)], lambda _: session)[0]
+    assert report.outcome is Outcome.BROKEN
+    (refused,) = report.with_status(Status.ERROR)
+    assert "which is all that is written without Spark" in (refused.reason or "")
+    assert sail.INSTEAD in (refused.reason or "")
+
+
+@pytest.mark.nightly
+def test_what_holds_on_spark_for_promotion_and_quarantine_holds_on_sail() -> None:
+    here = Path(__file__).parent
+    names = ("promotion", "promoted_slices", "good_rows", "quarantine", "quarantine_reruns")
+    files = [str(here / f"test_{name}.py") for name in names]
+    words = [sys.executable, "-m", "pytest", "--sail", "-q", "-n", "0", "-m", "", *files]
+    done = ended(words, cwd=PACKAGE.parent)
+    assert done.returncode == 0, done.stdout
 
 
 @pytest.mark.slow
@@ -657,6 +721,76 @@ def test_a_contract_over_parquet_is_tested_on_sail_if_all_files_have_its_columns
         open_dataset(session, ref)
 
 
+def _in_folders(root: Path, *parts: tuple[str, Any]) -> DatasetRef:
+    import pyarrow.parquet as pq
+
+    for folder, table in parts:
+        (root / folder).mkdir(parents=True, exist_ok=True)
+        pq.write_table(table, root / folder / "a.parquet")
+    return DatasetRef("orders", str(root), format="parquet")
+
+
+@pytest.mark.slow
+def test_parquet_in_folders_is_read_on_sail_by_date(session: Any, tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    ref = _in_folders(
+        tmp_path,
+        ("ds=2024-03-01/shop=01", pa.table({"id": [1, 2], "note": ["a", None]})),
+        ("ds=2024-03-02/shop=12", pa.table({"id": [3]})),
+        (f"ds={NO_VALUE}/shop=12", pa.table({"id": [4]})),
+    )
+    opened = open_dataset(session, replace(ref, date_column="ds"))
+    assert opened.struct.simpleString() == "struct<id:bigint,note:string,ds:date,shop:int>"
+    first, second = date(2024, 3, 1), date(2024, 3, 2)
+    rows = {tuple(row) for row in opened.read({first}).collect()}
+    # A date is selected by its column, too.
+    of_first = {(1, "a", first, 1), (2, None, first, 1), (4, None, None, 12)}
+    assert rows == of_first
+    rows = {tuple(row) for row in opened.read({None}).collect()}
+    assert rows == {*of_first, (3, None, second, 12)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("folder", "columns", "due"),
+    [
+        ("ds=2024-03-02", {"id": ["x"]}, "column 'id' of .* is 'id' of type int64 in"),
+        ("ds=2024-03-02", {"ID": [1]}, "column 'ID' of .* is 'id' of type int64 in"),
+        ("ds=20240302", {"id": [1]}, "Sail reads the values of ds in the names of folders"),
+        ("ds=2024-03-02/shop=1", {"id": [1]}, "Sail reads folders that name different columns"),
+        ("ds=2024-02-01", {"id": [1], "ds": ["x"]}, "Sail reads ds, which is in the files and in"),
+    ],
+)
+def test_folders_that_spark_may_read_otherwise_are_refused(
+    session: Any, tmp_path: Path, folder: str, columns: dict[str, list[Any]], due: str
+) -> None:
+    import pyarrow as pa
+
+    first = ("ds=2024-03-01", pa.table({"id": [1]}))
+    ref = _in_folders(tmp_path, first, (folder, pa.table(columns)))
+    with pytest.raises(DatasetError, match=due):
+        open_dataset(session, ref).read({None})
+
+
+@pytest.mark.nightly
+def test_hundreds_of_partitions_do_not_end_the_server(session: Any, tmp_path: Path) -> None:
+    import pyarrow as pa
+    from deltalake import write_deltalake
+
+    days = [date(2024, 1, 1) + timedelta(number) for number in range(400)]
+    table = pa.table({"id": range(400), "ds": days})
+    write_deltalake(str(tmp_path / "delta"), table, partition_by=["ds"])
+    in_folders = _in_folders(
+        tmp_path / "files",
+        *((f"ds={day}", pa.table({"id": [number]})) for number, day in enumerate(days)),
+    )
+    for ref in (DatasetRef("orders", str(tmp_path / "delta")), in_folders):
+        rows = open_dataset(session, ref).read({None})
+        found = rows.selectExpr("count(*)", "sum(id)", "count(DISTINCT ds)", "max(ds)").collect()
+        assert tuple(found[0]) == (400, 79_800, 400, days[-1])
+
+
 @pytest.mark.slow
 def test_a_query_that_sail_cannot_plan_is_an_error_with_a_sentence(
     session: Any, tmp_path: Path
@@ -737,7 +871,7 @@ def _counts(proof: EngineProof) -> str:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("kind", ["view", "parquet", "delta"])
+@pytest.mark.parametrize("kind", ["view", "parquet", "folders", "delta"])
 def test_no_case_has_another_value_on_sail_with_what_ships(
     kind: str, session: Any, tmp_path: Path
 ) -> None:
@@ -813,10 +947,22 @@ def _stored(session: Any, case: ProofCase, folder: Path, kind: str) -> tuple[Dat
             frame_of(session, tables[ref.name]).createOrReplaceTempView(ref.table)
             stored.append(ref)
             continue
+        table = arrow_of(tables[ref.name])
+        place.mkdir()
         if kind == "delta":
-            write_deltalake(str(place), arrow_of(tables[ref.name]))
+            write_deltalake(str(place), table)
+        elif kind == "folders" and _can_be_folders(table):
+            pq.write_to_dataset(table, place, partition_cols=["ds"])
         else:
-            place.mkdir()
-            pq.write_table(arrow_of(tables[ref.name]), place / "a.parquet")
-        stored.append(replace(ref, table=None, path=str(place), format=kind))
+            pq.write_table(table, place / "a.parquet")
+        format = "delta" if kind == "delta" else "parquet"
+        stored.append(replace(ref, table=None, path=str(place), format=format))
     return tuple(stored)
+
+
+def _can_be_folders(table: Any) -> bool:
+    """True for tables with dates in `ds`, beside other columns."""
+    import pyarrow as pa
+
+    has_dates = "ds" in table.column_names and pa.types.is_date(table.schema.field("ds").type)
+    return has_dates and table["ds"].null_count < len(table) and len(table.column_names) > 1

@@ -28,6 +28,7 @@ from dqx_airflow.datasets.locations import is_table
 from dqx_airflow.diagnostics.verdicts import finding
 from dqx_airflow.engine.measure import measure_plan
 from dqx_airflow.engine.outputs import promotion
+from dqx_airflow.engine.outputs.data_files import WrittenFiles, write_files
 from dqx_airflow.engine.outputs.fault_conditions import with_conditions
 from dqx_airflow.engine.outputs.promoted_slices import Promoter, Slice, gate_of, recorded
 from dqx_airflow.engine.outputs.promotion_target import ROWS, PromotionTarget
@@ -36,8 +37,7 @@ from dqx_airflow.engine.scan.frames import ReferenceTables, rows_of
 from dqx_airflow.engine.session.concurrency import jobs_called
 from dqx_airflow.engine.session.sail import require_spark
 from dqx_airflow.engine.sources.dataset import OpenDataset
-from dqx_airflow.engine.sources.delta_files import DeltaLog, struct_of
-from dqx_airflow.engine.sources.delta_table import frame_of_parts
+from dqx_airflow.engine.sources.delta_table import frame_of_parts, log_for
 from dqx_airflow.engine.sources.listing import DataFile, absolute
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import RequestError, StoreError
@@ -324,7 +324,7 @@ class Release:
         table = DeltaTable(self.quarantine)
         if RELEASE not in {column.name for column in table.schema().fields}:
             table.alter.add_columns([Field(RELEASE, "string")])
-        log = DeltaLog(table, self.quarantine, struct_of(table), None)
+        log = log_for(spark, table, self.quarantine)
         own = [
             DataFile(action["path"], action["size_bytes"], 0)
             for action in pa.table(table.get_add_actions(flatten=True)).to_pylist()
@@ -338,13 +338,13 @@ class Release:
         change: Callable[[DataFrame], DataFrame],
         count_if: str = "false",
         at_least: int = 0,
-    ) -> promotion.WrittenFiles:
+    ) -> WrittenFiles:
         """Replaces the rows of the run key by `change(rows)`, in one commit, if that changes
         them."""
         rows, own = self._held(spark)
         table = DeltaTable(self.quarantine)
         changed = change(rows).drop(RUN_KEY)
-        files = promotion.write_files(
+        files = write_files(
             spark,
             changed,
             self.quarantine,

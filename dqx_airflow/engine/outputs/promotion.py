@@ -20,11 +20,9 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from itertools import count
-from types import MappingProxyType
-from typing import Any
 from urllib.parse import unquote
 
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
@@ -33,9 +31,11 @@ from deltalake.transaction import AddAction, RemoveAction, create_table_with_add
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameWriter, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import StructField, StructType
 
 from dqx_airflow.datasets.locations import is_table
+from dqx_airflow.engine.outputs.collected_files import TooManyRowsError
+from dqx_airflow.engine.outputs.data_files import WrittenFiles, write_files
 from dqx_airflow.engine.outputs.promoted_slices import Promoter, Slice, claim
 from dqx_airflow.engine.outputs.promotion_target import (
     NOTES,
@@ -45,8 +45,8 @@ from dqx_airflow.engine.outputs.promotion_target import (
     RefusedPromotionError,
 )
 from dqx_airflow.engine.session.concurrency import jobs_called
+from dqx_airflow.engine.session.sail import INSTEAD, sail_version
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
-from dqx_airflow.engine.session.spark_versions import rebalanced
 from dqx_airflow.engine.sources import partition_values
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.delta_files import DeltaLog, struct_of
@@ -54,12 +54,12 @@ from dqx_airflow.engine.sources.delta_table import (
     EXTENSIONS,
     frame_of_parts,
     has_delta,
+    log_for,
     require_moments,
 )
 from dqx_airflow.engine.sources.listing import DataFile, absolute
 from dqx_airflow.engine.sources.source_errors import package_for
 from dqx_airflow.errors import DatasetError, PromotionError, first_line
-from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.plan.evaluate import not_promoted
 from dqx_airflow.results.receipts import ReceiptWriter
 from dqx_airflow.results.tables import committed
@@ -94,118 +94,6 @@ def demands_of(table: DeltaTable) -> tuple[str, ...]:
         if not field.nullable:
             features.add("columns that are NOT NULL")
     return tuple(sorted(features))
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenFiles:
-    """Files for a commit, the number of their rows, and the number of rows that satisfied a
-    condition."""
-
-    adds: tuple[AddAction, ...] = ()
-    rows: int = 0
-    counted: int = 0
-
-
-def write_files(
-    spark: SparkSession,
-    frame: DataFrame,
-    root: str,
-    folder: str,
-    *,
-    partition_by: Sequence[str] = (),
-    constants: Mapping[str, str] = MappingProxyType({}),
-    extremes_of: Sequence[str] = (),
-    count_if: str | None = None,
-) -> WrittenFiles:
-    """Writes the rows of a frame into a folder below the root of a table.
-
-    :param partition_by: columns of the frame by which the table is partitioned.
-    :param constants: other partition columns, with their single value.
-    :param extremes_of: columns of dates, strings or integers whose minimum and maximum in each file
-        the log records.
-    :param count_if: a condition, as Spark SQL, on rows to be counted.
-    """
-    place = f"{root}/{folder}"
-    kinds = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
-    divided = {name: kinds[name] for name in partition_by}
-    named = frame.select(
-        *(
-            F.expr(
-                partition_values.folder_text(name, kind) if name in divided else quote_name(name)
-            ).alias(name)
-            for name, kind in kinds.items()
-        )
-    )
-    # As many files as the size of the result requires, rather than one for each file that was read.
-    balanced = rebalanced(spark, named, tuple(map(quote_name, partition_by)))
-    balanced.write.mode("overwrite").partitionBy(*partition_by).parquet(place)
-    fields = (
-        StructField(field.name, StringType() if field.name in divided else field.dataType)
-        for field in frame.schema.fields
-    )
-    written = _as_written(spark.read.schema(StructType(list(fields))).parquet(place), divided)
-    measured = [F.count(F.lit(1)).alias("_rows"), F.count_if(F.expr(count_if or "false"))]
-    bounded = [name for name in dict.fromkeys(extremes_of) if name not in divided]
-    for name in bounded:
-        column = F.expr(quote_name(name))
-        measured += [F.min(column), F.max(column), F.count(column)]
-    rows = written.groupBy(*map(quote_name, _OF_FILE)).agg(*measured)
-    adds = []
-    total = 0
-    counted = 0
-    # Spark renames files after writing them, and the log is not trusted for files that are younger
-    # than its entry.
-    now_ms = int(time.time() * 1000)
-    for path, size, modified_ms, row_count, matching, *extremes in rows.collect():
-        name = unquote(path).rpartition(f"/{folder}/")[2]
-        try:
-            partition = {**constants, **partition_values.logged_values(name, divided)}
-        except partition_values.UnheldValueError as error:
-            error.rows = written.where(f"{quote_name(_OF_FILE[0])} = {quote_literal(path)}")
-            raise
-        thirds = zip(bounded, extremes[::3], extremes[1::3], extremes[2::3], strict=True)
-        statistics = {"numRecords": row_count, **_statistics(row_count, thirds)}
-        statistics_json = json.dumps(statistics, default=str)
-        written_ms = max(modified_ms, now_ms)
-        adds.append(
-            AddAction(f"{folder}/{name}", size, partition, written_ms, True, statistics_json)
-        )
-        total += row_count
-        counted += matching
-    return WrittenFiles(tuple(adds), total, counted)
-
-
-_OF_FILE = ("dqx: file", "dqx: size", "dqx: modified")
-
-
-def _as_written(files: DataFrame, divided: Mapping[str, str]) -> DataFrame:
-    """The rows of written files with the values in the names of their folders, and the file of each
-    row.
-
-    :param divided: the types of the partition columns.
-    """
-    about = ("_metadata.file_path", "_metadata.file_size")
-    modified = "unix_millis(_metadata.file_modification_time)"
-    of_file = zip((*about, modified), _OF_FILE, strict=True)
-    values = (
-        F.expr(
-            partition_values.value_in_folder(name, divided[name])
-            if name in divided
-            else quote_name(name)
-        ).alias(name)
-        for name in files.columns
-    )
-    return files.select(*values, *(F.expr(sql).alias(name) for sql, name in of_file))
-
-
-def _statistics(rows: int, columns: Iterable[tuple[str, Any, Any, int]]) -> dict[str, Any]:
-    """The statistics of columns for the log: minimum, maximum and number of values."""
-    statistics: dict[str, dict[str, Any]] = {"minValues": {}, "maxValues": {}, "nullCount": {}}
-    for column, least, most, values in columns:
-        statistics["nullCount"][column] = rows - values
-        if least is not None:
-            statistics["minValues"][column], statistics["maxValues"][column] = least, most
-    return {name: by_column for name, by_column in statistics.items() if by_column}
 
 
 def nullable(struct: StructType) -> StructType:
@@ -331,7 +219,7 @@ def _commit(target: PromotionTarget, folder: str) -> None:
         raise target.late()
     target.check_columns(struct_of(table))
     columns = list(table.metadata().partition_columns)
-    log = DeltaLog(table, target.location, struct_of(table), target.dataset.dates)
+    log = log_for(target.spark, table, target.location, target.dataset.dates)
     replaced = log.files_of(target.replaced.on, target.replaced.values)
     kept = _rewritten(target, log, replaced, folder, columns)
     files = _checked(
@@ -401,7 +289,8 @@ def write_promoted(
 ) -> WrittenFiles:
     """Writes the files for a target, and counts the rows that `replaced.condition` would not find.
 
-    :raises RefusedPromotionError: a partition of the target cannot hold a value.
+    :raises RefusedPromotionError: a partition of the target cannot hold a value, or there are more
+        rows than are written without Spark.
 
     """
     dates = target.dataset.dates
@@ -422,6 +311,8 @@ def write_promoted(
         )
     except partition_values.UnheldValueError as error:
         raise target.unheld(error) from error
+    except TooManyRowsError as error:
+        raise RefusedPromotionError(str(error), INSTEAD) from error
 
 
 def _checked(target: PromotionTarget, files: WrittenFiles) -> WrittenFiles:
@@ -612,6 +503,8 @@ def _is_by_spark(target: PromotionTarget) -> bool:
     :raises RefusedPromotionError: this session does not have that source.
     """
     needs = _needs_spark(target)
+    if needs and (sail := sail_version(target.spark)) is not None:
+        raise RefusedPromotionError(f"{needs}: Sail {sail} writes no such table", INSTEAD)
     if needs and not has_delta(target.spark):
         raise RefusedPromotionError(f"{needs}; {package_for(target.spark, 'delta')}", EXTENSIONS)
     return needs is not None

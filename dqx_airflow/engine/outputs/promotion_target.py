@@ -23,10 +23,10 @@ from dqx_airflow.engine.outputs import promoted_slices
 from dqx_airflow.engine.outputs.promoted_slices import Region
 from dqx_airflow.engine.outputs.shown_rows import shown_cell
 from dqx_airflow.engine.scan.frames import rows_of
+from dqx_airflow.engine.session.sail import INSTEAD, engine_version, sail_version
 from dqx_airflow.engine.session.spark_session import TIME_ZONE, is_in_utc
 from dqx_airflow.engine.sources.dataset import OpenDataset
-from dqx_airflow.engine.sources.delta_files import DeltaLog, struct_of
-from dqx_airflow.engine.sources.delta_table import frame_of_parts
+from dqx_airflow.engine.sources.delta_table import frame_of_parts, log_for
 from dqx_airflow.engine.sources.listing import absolute
 from dqx_airflow.engine.sources.partition_values import UnheldValueError, refusal
 from dqx_airflow.errors import DqxError, PromotionError
@@ -49,6 +49,11 @@ _RECORDED: dict[str, re.Pattern[str]] = {
     "timestamp": re.compile(r"\d{4}-\d\d-\d\dT[\d:.]{8,15}\+00:00"),
 }
 """How the records of a table have values of a type: in its canonical form."""
+_WIDTHS = {"smallint": 16, "int": 32, "bigint": 64}
+_FORMS_ON_SAIL = (
+    "on Sail, write values as 2024-03-02, 7, true or 2024-03-02T12:30:00+00:00, and choose columns "
+    f"of dates, timestamps, strings, booleans or whole numbers, or {INSTEAD}"
+)
 _IN_LOGS: dict[str, Callable[[str], Any]] = {
     **dict.fromkeys(("tinyint", "smallint", "int", "bigint"), int),
     "string": str,
@@ -154,7 +159,8 @@ class ReplacedRows:
             value = self.canonical_of(name, text)
             if value is None:
                 raise RefusedPromotionError(
-                    f"promote_slice: {text!r} is not a value of '{name}' ({self._kind(name)})"
+                    f"promote_slice: {text!r} is not a value of '{name}' ({self._kind(name)})",
+                    "" if sail_version(self.spark) is None else _FORMS_ON_SAIL,
                 )
             found[name] = value
         return found
@@ -205,6 +211,8 @@ class ReplacedRows:
             return text.rstrip(" ") if len(text.rstrip(" ")) <= int(char[5:-1]) else None
         if is_recorded and kind in _RECORDED and _RECORDED[kind].fullmatch(text):
             return text
+        if sail_version(self.spark) is not None:
+            return _canonical_on_sail(kind, text)
         value = f"try_cast({quote_literal(text)} AS {kind})"
         if kind in ("float", "double"):
             value = f"{value} + CAST(0 AS {kind})"  # zero has no sign
@@ -220,6 +228,23 @@ class ReplacedRows:
     def has_statistics(self, name: str) -> bool:
         """True if the log records the minimum and maximum of a column."""
         return self._kind(name) in _WITH_STATISTICS
+
+
+def _canonical_on_sail(kind: str, text: str) -> str | None:
+    """A string that is already in the canonical form of a type, which Sail need not cast; None for
+    other strings and types."""
+    if kind not in _RECORDED or not _RECORDED[kind].fullmatch(text):
+        return None
+    try:
+        if kind in _WIDTHS and int(text).bit_length() >= _WIDTHS[kind]:
+            return None
+        if kind == "date":
+            return date.fromisoformat(text).isoformat()
+        if kind == "timestamp":
+            return datetime.fromisoformat(text).isoformat()
+    except ValueError:
+        return None
+    return text
 
 
 def _moment(micros: int) -> str | None:
@@ -268,7 +293,8 @@ class PromotionTarget:
 
         :param facts: additional entries of the commit.
         """
-        about = {**self.facts, **facts, "target": self.location, "spark": self.spark.version}
+        about = {**self.facts, **facts, "target": self.location}
+        about["spark"] = engine_version(self.spark)
         about["read"] = [self.dataset.location, self.dataset.version]
         about |= {"columns": self.dataset.struct.names, MASKED: [*self.dataset.ref.masked]}
         table = self.log() if self.is_there() else None
@@ -521,7 +547,7 @@ class PromotionTarget:
         if table is None:
             frame = self.spark.table(self.named)
         else:
-            log = DeltaLog(table, self.location, struct_of(table), self.dataset.dates)
+            log = log_for(self.spark, table, self.location, self.dataset.dates)
             parts = log.parts_with(log.files_of(rows.on, rows.values))
             frame = frame_of_parts(self.spark, log, parts)
         return not frame.where(rows.condition or "true").isEmpty()

@@ -27,16 +27,18 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DateType, StringType, StructField, StructType
 
+from dqx_airflow.engine.outputs.data_files import WrittenFiles, write_files
 from dqx_airflow.engine.outputs.fault_conditions import with_conditions
 from dqx_airflow.engine.outputs.promoted_slices import Slice
-from dqx_airflow.engine.outputs.promotion import WrittenFiles, exchange, nullable, write_files
+from dqx_airflow.engine.outputs.promotion import exchange, nullable
 from dqx_airflow.engine.outputs.promotion_target import ReplacedRows, existing_table
 from dqx_airflow.engine.scan.frames import ReferenceTables, has_lost_its_date, rows_with_texts
 from dqx_airflow.engine.session.concurrency import jobs_called
+from dqx_airflow.engine.session.sail import sail_version
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.sources.dataset import OpenDataset
-from dqx_airflow.engine.sources.delta_files import DeltaLog, FileGroup, struct_of
-from dqx_airflow.engine.sources.delta_table import frame_of_parts
+from dqx_airflow.engine.sources.delta_files import DeltaLog, FileGroup
+from dqx_airflow.engine.sources.delta_table import frame_of_parts, log_for
 from dqx_airflow.engine.sources.listing import DataFile, absolute
 from dqx_airflow.errors import DqxError, StoreError, first_line
 from dqx_airflow.metrics.sql import quote_literal, quote_name
@@ -196,7 +198,7 @@ class _Quarantine:
         :raises CommitFailedError: another run of the gate was first.
         """
         table = self._fitting_table()
-        log = DeltaLog(table, self.path, struct_of(table), None)
+        log = log_for(self.spark, table, self.path)
         own = self._own_files(table)
         replaced = [file for file in own if self._is_replaced(file)]
         others = [file for file in own if file not in replaced]
@@ -311,6 +313,9 @@ class _Quarantine:
         """The files that have rows which this run reads."""
         if not files:
             return []
+        if sail_version(self.spark) is not None:
+            # Sail does not know the file of a row.
+            return [file for file in files if self._has_read_rows(log, file)]
         uris = (uri for part in log.parts_with(map(_as_listed, files)) for uri in part.uris)
         part = FileGroup(tuple(uris), ((RUN_KEY, ""),))
         rows = self._with_row(frame_of_parts(self.spark, log, [part]))
@@ -318,6 +323,10 @@ class _Quarantine:
         found = named.join(self._read_again(rows), _ROW, "left_semi").select("file").distinct()
         names = [unquote(row[0]) for row in found.collect()]
         return [file for file in files if any(name.endswith(unquote(file.path)) for name in names)]
+
+    def _has_read_rows(self, log: DeltaLog, file: _File) -> bool:
+        rows = self._with_row(frame_of_parts(self.spark, log, log.parts_with([_as_listed(file)])))
+        return not self._read_again(rows).isEmpty()
 
     def _read_again(self, rows: DataFrame) -> DataFrame:
         """Quarantined rows that this run reads again, without duplicates."""
@@ -329,8 +338,15 @@ class _Quarantine:
 
     def _with_row(self, frame: DataFrame) -> DataFrame:
         """The frame with a column that is equal for rows with equal values."""
-        values = F.struct(*(F.expr(quote_name(field.name)) for field, _ in self._columns))
-        return frame.withColumn(_ROW, F.to_json(values, _EVERY_DIGIT))
+        values = [F.expr(quote_name(field.name)) for field, _ in self._columns]
+        if sail_version(self.spark) is not None:
+            # Sail writes decimals into JSON as doubles.
+            values += [
+                F.expr(f"CAST({quote_name(field.name)} AS STRING)").alias(f"{field.name}: text")
+                for field, _ in self._columns
+                if "decimal" in field.dataType.simpleString()
+            ]
+        return frame.withColumn(_ROW, F.to_json(F.struct(*values), _EVERY_DIGIT))
 
     # What is kept
 

@@ -14,11 +14,13 @@ import atexit
 import logging
 import os
 import re
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from pyspark.errors import PySparkException
+from pyspark.sql.types import StructType
 
 from dqx_airflow.datasets.spark_address import Connection, connection_of
 from dqx_airflow.engine.session.engines import reported_version
@@ -26,13 +28,13 @@ from dqx_airflow.engine.session.spark_versions import context_of, is_version_of_
 from dqx_airflow.errors import RequestError, SparkError
 from dqx_airflow.metrics.patterns.portable import without_java
 from dqx_airflow.metrics.patterns.syntax import PatternError
-from dqx_airflow.metrics.sql import quote_literal
+from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.types import decimal_size
 from dqx_airflow.plan.row_types import arithmetic_type
 from dqx_airflow.values import DatasetRef
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _log = logging.getLogger("dqx.gate")
 
@@ -128,6 +130,36 @@ def require_spark(spark: SparkSession, what: str) -> None:
     """
     if (sail := sail_version(spark)) is not None:
         raise RequestError(f"Sail {sail} judges, and writes no data: {what}", INSTEAD)
+
+
+def arrow_parts(frame: DataFrame) -> Iterator[Any]:
+    """The rows of a frame as tables of Arrow, in the types of the frame; one without rows first."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    schema = to_arrow_schema(frame.schema, timezone="UTC")
+    yield schema.empty_table()
+    client = frame.sparkSession.client
+    plan = frame._plan
+    for part in client.to_table_as_iterator(plan.to_proto(client), plan.observations):
+        if not isinstance(part, StructType):
+            yield part.cast(schema)
+
+
+def union_of(frames: Sequence[DataFrame], columns: Sequence[str]) -> DataFrame:
+    """The rows of frames that all have the same columns.
+
+    In pairs: a server of Sail ends at some 300 frames of which each is added to all before it. And
+    it cannot plan a union directly below another one.
+    """
+    level = list(frames)
+    names = [quote_name(column) for column in columns]
+    while len(level) > 1:
+        pairs = [level[start : start + 2] for start in range(0, len(level), 2)]
+        level = [
+            pair[0].unionAll(pair[1]).selectExpr(*names) if len(pair) == 2 else pair[0]
+            for pair in pairs
+        ]
+    return level[0]
 
 
 _QUOTED_PLAN = re.compile(r"\bPlan: \[.*", re.DOTALL)

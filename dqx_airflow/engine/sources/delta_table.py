@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
-from functools import reduce
 from pathlib import Path
 
 from deltalake import DeltaTable
@@ -23,7 +22,7 @@ from pyspark.sql.types import StructType
 
 from dqx_airflow.datasets.delta_log import require_whole_commits
 from dqx_airflow.datasets.settings_check import timestamp_of
-from dqx_airflow.engine.session.sail import INSTEAD, sail_version
+from dqx_airflow.engine.session.sail import INSTEAD, sail_version, union_of
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.session.spark_session import TIME_ZONE, is_in_utc
 from dqx_airflow.engine.session.spark_versions import condition_of
@@ -197,10 +196,21 @@ def require_moments_of_session(spark: SparkSession, ref: DatasetRef, log: DeltaL
         )
 
 
+def log_for(
+    spark: SparkSession, table: DeltaTable, path: str, dates: DateColumn | None = None
+) -> DeltaLog:
+    """The log of a table, as the engine of a session reads its files: Sail reads no values from the
+    names of folders."""
+    is_sail = sail_version(spark) is not None
+    return DeltaLog(table, path, struct_of(table), dates, reads_folders=not is_sail)
+
+
 def frame_of_parts(spark: SparkSession, log: DeltaLog, parts: Sequence[FileGroup]) -> DataFrame:
     """Files of a Delta table, read as Parquet; an empty frame if there are none."""
     frames = [_frame_of(spark, log, part) for part in parts]
-    return reduce(DataFrame.unionAll, frames or [spark.createDataFrame([], log.schema)])
+    if not frames:
+        return spark.createDataFrame([], log.schema)
+    return union_of(frames, log.schema.names)
 
 
 def _frame_of(spark: SparkSession, log: DeltaLog, part: FileGroup) -> DataFrame:
@@ -211,6 +221,8 @@ def _frame_of(spark: SparkSession, log: DeltaLog, part: FileGroup) -> DataFrame:
     reader = spark.read.schema(struct).options(**NOTHING_IGNORED)
     # A folder that looks like a partition counts only if it agrees with the log.
     in_folders = bool(log.partitioned_by) and not values
+    assert log.reads_folders or not in_folders
+    assert log.reads_folders is (sail_version(spark) is None)
     by_folder = {"basePath": log.path, **partition_values.IN_UTC}
     reader = reader.options(**(by_folder if in_folders else _NO_PARTITIONS))
     frame = reader.parquet(*map(escaped, part.uris))

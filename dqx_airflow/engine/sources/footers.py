@@ -176,6 +176,32 @@ def require_same_columns(ref: DatasetRef, path: str, files: Sequence[DataFile]) 
             )
 
 
+def require_types_of_first(
+    ref: DatasetRef, path: str, first: DataFile, files: Sequence[DataFile]
+) -> None:
+    """Rejects Parquet files with a column that has another type or spelling in the first file, for
+    an engine that would cast it. A column may be missing.
+
+    :raises DatasetError: there is one, or a file that cannot be read.
+    """
+    try:
+        schemas = read_each(path, [first, *files], _schema)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        message = f"dataset '{ref.name}': parquet cannot be read: {first_line(error)}"
+        raise DatasetError(message, "remove the file, or write it again") from error
+    due = {field.name.casefold(): field for field in schemas[0]}
+    for file, schema in zip(files, schemas[1:], strict=True):
+        for field in schema:
+            wanted = due.get(field.name.casefold(), field)
+            if (field.name, field.type) != (wanted.name, wanted.type):
+                raise DatasetError(
+                    f"dataset '{ref.name}': column '{field.name}' of {file.path} is "
+                    f"'{wanted.name}' of type {wanted.type} in {first.path}, which Sail may read "
+                    "differently from Spark",
+                    "run this gate on Spark, or write the files with the same columns",
+                )
+
+
 def require_orc_types(
     ref: DatasetRef, struct: StructType, path: str, files: Sequence[DataFile]
 ) -> None:

@@ -76,7 +76,8 @@ def _of_sail(opened: OpenDataset) -> OpenDataset:
     """
     files = opened.files or ()
     other = _read_otherwise_by_sail(opened, files)
-    is_read_by_us = opened.log is not None or opened.texts is not None
+    is_in_folders = opened.ref.format == "parquet" and bool(listing.partition_names(files))
+    is_read_by_us = opened.log is not None or opened.texts is not None or is_in_folders
     if other is None and (is_read_by_us or opened.ref.table or not opened.struct.names):
         return opened
     if other is None and (not files or opened.read_files is None):
@@ -93,7 +94,7 @@ def _read_otherwise_by_sail(opened: OpenDataset, files: Sequence[DataFile]) -> s
     if len({name.casefold() for name in names}) < len(names):
         return "columns whose names differ only in case"
     folders = listing.partition_names(files)
-    if folders:
+    if folders and opened.ref.format != "parquet":
         return f"the values of {folders[0]} in the names of folders"
     paths = [opened.location, *(file.path for file in files)]
     if any(GLOB.search(path) for path in paths):

@@ -52,6 +52,7 @@ _REASONS: Mapping[str, str] = {
     "null": f"the string '{NO_VALUE}': in a partition that is NULL",
     "long": "a string that is too long for the name of a folder",
     "bytes": "a string that is not valid UTF-8",
+    "floating": "a floating-point number: without Spark, no partition is named by one",
     "binary": "binary values: each writer spells them differently",
     "year": "a year before 1 or after 9999: each reader spells them differently",
 }

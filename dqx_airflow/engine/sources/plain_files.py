@@ -20,6 +20,7 @@ from dqx_airflow.engine.sources import csv_headers, footers, iceberg, listing
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn, require_one_spelling
 from dqx_airflow.engine.sources.declared_texts import read_texts
+from dqx_airflow.engine.sources.folders_on_sail import SailFolders
 from dqx_airflow.engine.sources.footers import UNREADABLE, merges_schemas
 from dqx_airflow.engine.sources.guessed_types import GuessedTypes, guess_csv, guess_json
 from dqx_airflow.engine.sources.json_text import with_json_layout
@@ -101,10 +102,32 @@ def _open_source(source: DatasetFiles, unseen: Mapping[str, str]) -> OpenDataset
     """
     if source.ref.is_of_texts:
         return _open_declared_texts(source, unseen)
+    if source.ref.format == "parquet" and source.folders and sail_version(source.spark) is not None:
+        return _open_folders_on_sail(source)
     if source.ref.format != "iceberg":
         return _open_columns(source, unseen)
     snapshot, branch = iceberg.snapshot_read(source.spark, source.ref, source.path)
     return replace(_open_columns(source, unseen), snapshot=snapshot, branch=branch)
+
+
+def _open_folders_on_sail(source: DatasetFiles) -> OpenDataset:
+    """Parquet files in folders of partitions, on Sail.
+
+    :raises DatasetError: Spark may read them differently.
+    """
+    folders = SailFolders.of(source, _schema_as_written(source))
+    struct = folders.struct
+    dates = DateColumn.of(source.ref, struct) if source.ref.date_column else None
+    checks = _FooterChecks(source, struct, folders)
+
+    def read_files(files: Collection[DataFile]) -> DataFrame:
+        checks.check(files)
+        return folders.read(files)
+
+    def read(requested: Collection[date | None]) -> DataFrame:
+        return read_files([file for file in source.listed if _may_hold(file, dates, requested)])
+
+    return OpenDataset(source.ref, struct, read, source.path, dates, read_files=read_files)
 
 
 def _open_declared_texts(source: DatasetFiles, unseen: Mapping[str, str]) -> OpenDataset:
@@ -291,6 +314,7 @@ class _FooterChecks:
 
     source: DatasetFiles
     struct: StructType
+    folders: SailFolders | None = None
     _checked: set[DataFile] = field(default_factory=set)
 
     def check(self, files: Iterable[DataFile]) -> None:
@@ -304,6 +328,8 @@ class _FooterChecks:
             footers.require_orc_types(ref, self.struct, path, unchecked)
         if ref.format == "parquet":
             footers.require_folders_as_in_files(ref, path, unchecked)
+        if self.folders is not None:
+            self.folders.check(unchecked)
         self._checked.update(unchecked)
 
 
