@@ -140,7 +140,8 @@ class Tools:
     def sample_run(self, suite: str, datasets: Sequence[str], rows: int = 10_000) -> str:
         """Judges a suite on the first rows of local tables, without Spark: a try, not a verdict.
 
-        datasets are written as for dql run: orders=lake/orders?format=parquet&masked=email. Columns
+        datasets are written as for dql run: orders=lake/orders?format=parquet&masked=email; the
+        name may be left out if the suite has one dataset. Columns
         that are masked there or in dqx.toml are not read. History and dates are not considered.
         """
 
@@ -209,12 +210,13 @@ class Tools:
         """The datasets with a location below the folder; what dqx.toml masks stays masked."""
 
         from dqx_airflow.datasets.dqx_toml import find_settings, read_settings
-        from dqx_airflow.datasets.settings import datasets_of_arguments
+        from dqx_airflow.datasets.settings import datasets_of_arguments, named_alone
 
         given, problems = datasets_of_arguments(datasets)
         if problems:
             lines = {problem.span.file: "\n".join(datasets) for problem in problems}
             raise RequestError(draw(problems, lines))
+        given = named_alone(given, self._datasets_in(suite))
         for ref in given.values():
             if ref.filter or ref.schema:
                 raise RequestError(
@@ -230,6 +232,12 @@ class Tools:
                 found = read_settings(toml).with_masks(found)
             refs.append(found)
         return refs
+
+    def _datasets_in(self, suite: str) -> list[str]:
+        from dqx_airflow.cli.arguments import suite_file
+        from dqx_airflow.dql.checks.assertions import datasets_of
+
+        return list(datasets_of(suite_file(self._inside(suite)).read().valid_suite.checks))
 
     def _sample(self, ref: DatasetRef, rows: int) -> Any:
         import pyarrow as pa

@@ -7,6 +7,7 @@ import csv
 import inspect
 import io
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import wraps
@@ -26,9 +27,10 @@ from dqx_airflow.cli.command import (
 from dqx_airflow.cli.documented import parameters_of, with_parameters
 from dqx_airflow.cli.stores import ResultsRootOption
 from dqx_airflow.datasets.dqx_toml import RunFormat, Unsupported
+from dqx_airflow.diagnostics.renderers import drawn_error
 from dqx_airflow.errors import DqxError, RequestError
 from dqx_airflow.limits import LARGEST_MAP_INDEX, MOST_CLOCK_SKEW_HOURS
-from dqx_airflow.values import Selection, Severity
+from dqx_airflow.values import DatasetRef, Selection, Severity
 from dqx_airflow.values.request import SETTABLE_OPTIONS, selection_of
 
 if TYPE_CHECKING:
@@ -46,21 +48,57 @@ ConnectionOption: TypeAlias = Annotated[
         help="local[*], sail, spark://HOST:PORT, sc://HOST:PORT or databricks://HOST/CLUSTER.",
     ),
 ]
+DATASET_FORM = "[NAME=]LOCATION[?KEY=VALUE&...]"
+"""How a dataset is written in the help."""
+ONE_DATASET_FORM = "[NAME=]LOCATION[?format=FORMAT]"
 DatasetOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--dataset",
-        metavar="NAME=LOCATION[?KEY=VALUE&...]",
+        metavar=DATASET_FORM,
         help="A dataset: a path or table:NAME, with format, date_column, filter, version, "
-        "keys, masked, option.NAME.",
+        "keys, masked, option.NAME. One dataset alone needs no NAME.",
     ),
 ]
 ConfigOption: TypeAlias = Annotated[
     Path | None,
     typer.Option("--config", help="The dqx.toml to use; default: the nearest one above the file."),
 ]
-FileFormat: TypeAlias = Literal["delta", "parquet", "csv", "json"]
-"""The formats of files that commands read without a dataset."""
+
+
+def datasets_of(texts: Sequence[str], taken: Sequence[str]) -> list[DatasetRef]:
+    """The datasets of a command that reads them without a suite.
+
+    The format of files is taken from their names or their log, if it is not given.
+
+    :param taken: the settings that the command considers, besides the location.
+    :raises RequestError: one has a mistake, or another setting.
+    """
+    from dqx_airflow.datasets.settings import datasets_of_arguments, settings_of
+    from dqx_airflow.tuning.column_tables import format_of
+
+    refs, problems = datasets_of_arguments(texts)
+    if problems:
+        raise drawn_error(problems, {"--dataset": "\n".join(texts)})
+    for ref in refs.values():
+        plain = settings_of(DatasetRef(ref.name))
+        others = {key for key, value in settings_of(ref).items() if value != plain[key]}
+        not_taken = sorted(others - {"path", "table", *taken})
+        if not_taken:
+            problem = f"{', '.join(not_taken)} cannot be considered"
+            raise RequestError(
+                f"--dataset {ref.name or ref.location}: {problem}",
+                f"this command takes {', '.join(taken)}",
+            )
+    return [
+        ref
+        if ref.path is None or _GIVEN_FORMAT.search(text)
+        else replace(ref, format=format_of(ref.path))
+        for ref, text in zip(refs.values(), texts, strict=True)
+    ]
+
+
+_GIVEN_FORMAT = re.compile(r"[?&]format=")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,12 +150,11 @@ class SharedOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(SharedOptions):
-    """The typed options of a call. `run_options` are the ones in `RunOptions`, by name. `data` to
+    """The typed options of a call. `run_options` are the ones in `RunOptions`, by name. `server` to
     `is_strict` are for contracts only, `shadow` for a single suite."""
 
     paths: tuple[Path, ...] = field(kw_only=False)
     run_options: Mapping[str, Any] = field(default_factory=dict)
-    data: str | None = None
     server: str | None = None
     expect_version: str | None = None
     models: tuple[str, ...] = ()

@@ -20,7 +20,12 @@ from dqx_airflow.cli.suites import Findings
 from dqx_airflow.datasets import dqx_toml
 from dqx_airflow.datasets.databases import connection_in, with_lineage_names
 from dqx_airflow.datasets.dqx_toml import FILE_NAME, Settings
-from dqx_airflow.datasets.settings import dataset_ref, datasets_of_arguments
+from dqx_airflow.datasets.settings import (
+    argument_name,
+    dataset_ref,
+    datasets_of_arguments,
+    named_alone,
+)
 from dqx_airflow.datasets.spark_address import connection_of
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, errors_of, nearest
 from dqx_airflow.diagnostics.renderers import drawn_error
@@ -149,8 +154,6 @@ _FLAGS = {
     "exclude_tags": "--exclude-tag",
     "dimensions": "--dimension",
 }
-_DATA = "data"
-"""A placeholder for the single model of a contract until that is read."""
 
 
 def read_call(options: Options, today: date) -> RunCall:
@@ -163,7 +166,8 @@ class _CallReader:
     """Collects the meaning of a call, and its mistakes.
 
     `used` are the datasets that suites use, `unsound` the invalid ones, `selectable` the assertions
-    of all suites, and `unselected` the suites without a selected one.
+    of all suites, `unselected` the suites without a selected one, and `only_names` the names that
+    a location without a name stands for.
     """
 
     options: Options
@@ -177,6 +181,7 @@ class _CallReader:
     unselected: list[Path] = field(default_factory=list)
     settings: Settings = field(default_factory=Settings)
     folders: dict[str, Path] = field(default_factory=dict)
+    only_names: dict[str, None] = field(default_factory=dict)
 
     def read(self) -> RunCall:
         options = self.options
@@ -249,7 +254,7 @@ class _CallReader:
         given, problems = datasets_of_arguments(typed)
         self.problems.add(problems, {"--dataset": "\n".join(typed)})
         for problem in problems:
-            self.unsound.add(typed[problem.span.line - 1].partition("=")[0])
+            self.unsound.add(argument_name(typed[problem.span.line - 1]))
         return given
 
     def _report_shadow_of_several(self, suites: Sequence[Path]) -> None:
@@ -393,10 +398,16 @@ class _CallReader:
             self.files |= set(path.parent.glob("*.dql"))
         if checked.suite is None or checked.errors:
             return None
-        self.used.update(datasets_of(checked.suite.checks))
-        given = self.settings.as_read(given)
+        names = datasets_of(checked.suite.checks)
+        self.used.update(names)
+        named = self._named_datasets(names, given)
+        if named is None:
+            return None
+        given = self.settings.as_read(named)
         # An invalid dataset has been reported: it is assumed to meet all requirements.
         assumed = {name: DatasetRef(name, date_column="?") for name in self.unsound}
+        if "" in self.unsound:
+            assumed |= {name: DatasetRef(name, date_column="?") for name in names}
         known_refs = tuple({**given, **assumed}.values())
         suite = checked.suite
         shadow = self.options.shadow
@@ -519,9 +530,10 @@ class _CallReader:
             for name, table in self.settings.datasets.items()
             if table.get("conn_id") and name not in given
         }
-        refs: dict[str, Any] = {**connections, **given}
-        if options.data is not None:
-            refs |= self._data_of(names, options.data)
+        named = self._named_datasets(names, given)
+        if named is None:
+            return None
+        refs: dict[str, Any] = {**connections, **named}
         try:
             settings = dataset_settings(contract, refs, options.server, self.settings.reader)
             # What the contract says about its files takes precedence over the options of all files.
@@ -555,21 +567,32 @@ class _CallReader:
         self.folders[contract.id] = Path(command.from_here(path)).parent
         return self._named(request, contract.id, path, used)
 
-    def _data_of(self, models: Sequence[str], data: str) -> dict[str, DatasetRef]:
-        """The dataset of --data, by the only model of a contract; none if there is an error."""
-        of_data, problems = datasets_of_arguments((f"{_DATA}={data}",))
-        self.problems.add(problems, {"--dataset": f"{_DATA}={data}"})
-        if len(models) != 1:
-            named = ", ".join(models) or "none"
-            message = f"--data is for a contract with one model, but this one has {named}"
-            self.problems.wrong("--data", data, message, "write --dataset NAME=PATH for each")
-            return {}
-        renamed = (replace(ref, name=models[0]) for ref in of_data.values())
-        return {ref.name: self.settings.with_masks(ref) for ref in renamed}
+    def _named_datasets(
+        self, names: Sequence[str], given: Mapping[str, DatasetRef]
+    ) -> dict[str, DatasetRef] | None:
+        """The datasets by name, of which one without a name belongs to a suite or a contract with
+        this dataset alone; None if there is an error."""
+        if "" not in given:
+            return dict(given)
+        typed = {argument_name(text) for text in self.options.datasets or ()}
+        try:
+            named = named_alone({name: ref for name, ref in given.items() if name in typed}, names)
+        except RequestError as error:
+            location = given[""].location
+            self.problems.wrong("--dataset", location, error.problem, error.hint)
+            return None
+        self.only_names |= dict.fromkeys(names)
+        if len(self.only_names) > 1:
+            listed = ", ".join(self.only_names)
+            message = f"a location without a name would be each of {listed}"
+            self.problems.wrong("--dataset", given[""].location, message, "write NAME=LOCATION")
+            return None
+        masked = {name: self.settings.with_masks(ref) for name, ref in named.items()}
+        return {**{name: ref for name, ref in given.items() if name}, **masked}
 
     def _warn_of_unused(self, given: Mapping[str, DatasetRef]) -> None:
         for line, name in enumerate(given, start=1):
-            if name not in self.used:
+            if name and name not in self.used:
                 span = values.Span("--dataset", line, 1, line, len(name) + 1)
                 hint = did_you_mean(name, sorted(self.used))
                 message = f"dataset '{name}' is not used by any suite"

@@ -20,6 +20,7 @@ from typer.main import get_group
 
 from dqx_airflow.cli.completion import Completion, complete_values
 from dqx_airflow.cli.moved import moved_command
+from dqx_airflow.cli.option_panels import panelled
 
 
 def documented(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -136,6 +137,7 @@ def _completed(command: Any) -> Any:
     options and arguments."""
     if command.help:
         command.help = re.sub(r"(?<!\n)\n(?!\n)", " ", cleandoc(command.help))
+    command.params = panelled(command.params)
     for parameter in command.params:
         _refuse_blank(parameter)
         complete_values(parameter)

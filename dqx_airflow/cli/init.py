@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dqx_airflow.cli import command
-from dqx_airflow.cli.arguments import FileFormat
+from dqx_airflow.cli.arguments import ONE_DATASET_FORM, datasets_of
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import MOST_DAYS
+from dqx_airflow.values import DatasetRef
 
 if TYPE_CHECKING:
     from dqx_airflow.contracts.drafting import ObservedTable
@@ -26,8 +27,7 @@ _SAMPLE_ROWS = 20
 def init(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER")] = Path(),
     *,
-    table: Annotated[str | None, typer.Option("--data", metavar="LOCATION")] = None,
-    data_format: Annotated[FileFormat | None, typer.Option("--data-format")] = None,
+    dataset: Annotated[str | None, typer.Option(metavar=ONE_DATASET_FORM)] = None,
     only: Annotated[list[str] | None, typer.Option(metavar="PATTERN")] = None,
     exclude: Annotated[list[str] | None, typer.Option(metavar="PATTERN")] = None,
     days: Annotated[int, typer.Option(min=1, max=MOST_DAYS)] = 30,
@@ -35,18 +35,18 @@ def init(
 ) -> None:
     """Write a first gate, or a gate for each table in a folder: DAG, suites and dqx.toml.
 
-    Without --data it also writes an example table of orders, with rows of the last three days. No
-    file is overwritten. Exit code 2 if one exists, 4 if the table cannot be read.
+    Without --dataset it also writes an example table of orders, with rows of the last three days.
+    No file is overwritten. Exit code 2 if one exists, 4 if the table cannot be read.
 
-    If --data is a folder of tables, each gets a suite: keys, required columns, sets of values,
+    If --dataset is a folder of tables, each gets a suite: keys, required columns, sets of values,
     formats, references to other tables, and a watch for the rest. One DAG makes a gate of each.
     Nothing blocks until you decide so. A table that cannot be read is a row of the report. A later
     call adds new tables, and changes no file that you may have changed but for the end of dqx.toml.
 
     :param folder: The folder for the files, created if needed.
-    :param table: The table to check: a file, a folder of files, or a Delta table; or a folder of
-        such tables. Default: a small example table of orders, which is created.
-    :param data_format: The format of files, if their names do not show it.
+    :param dataset: The table to check: a file, a folder of files, or a Delta table, with a name for
+        the suite; or a folder of such tables. Default: a small example table of orders, which is
+        created.
     :param only: Only tables whose path below the folder, or whose name, matches; * and ? are
         wildcards. Repeatable.
     :param exclude: No tables whose path or name matches. Repeatable.
@@ -54,12 +54,12 @@ def init(
     """
     from dqx_airflow.tuning.lake.found_tables import is_folder_of_tables
 
-    if table is not None and data_format is None and is_folder_of_tables(table):
+    if dataset is not None and is_folder_of_tables(dataset):
         from dqx_airflow.cli.lake.init_lake import init_lake
 
-        init_lake(folder, table, only=only or (), exclude=exclude or (), days=days, format=format)
+        init_lake(folder, dataset, only=only or (), exclude=exclude or (), days=days, format=format)
         return
-    _require_single(table, only, exclude, format)
+    _require_single(dataset, only, exclude, format)
     from dqx_airflow.contracts.drafting import draft_suite
     from dqx_airflow.tuning.table_profile import profile_of_path
 
@@ -69,15 +69,19 @@ def init(
     except OSError as error:
         raise RequestError(f"cannot create {folder}: {error.strerror}") from error
     wrote = []
-    if table is None:
+    if dataset is None:
         sample = folder / f"{_SAMPLE}.csv"
         _require_none(folder, [sample.name, *_names(_SAMPLE)])
         command.write_text(sample, _sample(today))
         wrote.append(sample.name)
-        location, path = str(sample), sample.name
+        ref = DatasetRef(_SAMPLE, path=str(sample), format="csv")
+        path = sample.name
     else:
-        location, path = table, _absolute(table)
-    observed = profile_of_path(location, data_format)
+        (ref,) = datasets_of([dataset], ("format",))
+        if ref.path is None:
+            raise RequestError(f"--dataset {dataset} is not a path", "give a file or a folder")
+        path = _absolute(ref.path)
+    observed = profile_of_path(ref)
     name = observed.name
     suite, dag, settings = _names(name)
     _require_none(folder, [suite, dag, settings])
@@ -97,8 +101,8 @@ def _require_single(
     given = {"--only": only, "--exclude": exclude, "--format json": format == "json"}
     for option, is_given in given.items():
         if is_given:
-            where = f"{table} is one table" if table else "there is no --data"
-            raise RequestError(f"{option}: {where}", "give a folder of tables with --data")
+            where = f"{table} is one table" if table else "there is no --dataset"
+            raise RequestError(f"{option}: {where}", "give a folder of tables with --dataset")
 
 
 def _names(name: str) -> tuple[str, str, str]:

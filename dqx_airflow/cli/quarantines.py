@@ -27,7 +27,6 @@ from dqx_airflow.cli.decisions import (
 from dqx_airflow.cli.documented import Commands
 from dqx_airflow.cli.exit_codes import EXIT_FAILED, EXIT_WRONG
 from dqx_airflow.cli.stores import HOW_TO_GIVE, ResultsRootOption, existing_results, storage_options
-from dqx_airflow.datasets.dqx_toml import RunFormat
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import MOST_LISTED
@@ -121,6 +120,7 @@ def release(
     of: Annotated[str | None, typer.Option("--name", metavar="DATASET")] = None,
     promote_slice: Annotated[list[str] | None, typer.Option(metavar="COLUMN=VALUE")] = None,
     author: AuthorOption = None,
+    format: TextFormatOption = "text",
     shared: Options,
 ) -> None:
     """Promote the rows of a date that now satisfy all rules.
@@ -183,7 +183,7 @@ def release(
                 text = f"{done} rows from {place} to {target}: {reason}"
                 _note(results, "released", by, {key: text})
     left = sum(group.rows for group in _quarantined(place, gate, of_day)[1])
-    if shared.format is RunFormat.JSON:
+    if format == "json":
         typer.echo(_json({"released": rows, "left": left}))
     else:
         typer.echo(f"{rows} rows released to {target}, {left} left in quarantine")
@@ -207,7 +207,7 @@ def _released_dataset(call: RunCall, of: str | None) -> str:
 
 
 _OF_A_SELECTION = ("only", "tag", "exclude_tag", "min_severity", "dimension")
-_OF_RUNS = ("watch", "output", "force", "recompute", "quiet", "verbose")
+_OF_RUNS = ("watch", "format", "output", "force", "recompute", "quiet", "verbose")
 app.command("release")(with_shared_options(release, without=(*_OF_A_SELECTION, *_OF_RUNS)))
 
 

@@ -140,15 +140,19 @@ def progress(title: str, *columns: ProgressColumn) -> Iterator[Callable[[int, in
 _PART = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
 
 
-def observe_table(spark: SparkSession, table: str, masked: tuple[str, ...] = ()) -> ObservedTable:
+def observe_table(
+    spark: SparkSession, table: str, masked: tuple[str, ...] = (), name: str = ""
+) -> ObservedTable:
     """The contents of the table in its current version.
+
+    :param name: the name of the draft, by default the name of the table.
 
     :raises DatasetError: there is none, or it cannot be read.
     """
     parts = _parts_of(spark, table)
     last = unquoted(parts[-1])
-    name = last if last.isidentifier() else slug(last) or "data"
-    return profile_of_columns(columns_of(spark, table), name, ".".join(parts), masked=masked)
+    own = last if last.isidentifier() else slug(last) or "data"
+    return profile_of_columns(columns_of(spark, table), name or own, ".".join(parts), masked=masked)
 
 
 @contextmanager

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dqx_airflow.cli import command
+from dqx_airflow.cli import arguments, command
 from dqx_airflow.cli.arguments import ConnectionOption
 from dqx_airflow.datasets.reader_options import with_default_options
-from dqx_airflow.datasets.settings import datasets_of_arguments, settings_of
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import MOST_DAYS
 from dqx_airflow.values import DatasetRef
@@ -18,22 +18,12 @@ from dqx_airflow.values import DatasetRef
 if TYPE_CHECKING:
     from dqx_airflow.tuning.suggested import Seen
 
-_TAKEN = (
-    "name",
-    "path",
-    "table",
-    "format",
-    "date_column",
-    "date_format",
-    "time_zone",
-    "options",
-    "masked",
-)
+_TAKEN = ("format", "date_column", "date_format", "time_zone", "options", "masked")
 
 
 def suggest(
     *,
-    dataset: Annotated[list[str], typer.Option(metavar="NAME=LOCATION[?KEY=VALUE&...]")],
+    dataset: Annotated[list[str], typer.Option(metavar=arguments.DATASET_FORM)],
     days: Annotated[int, typer.Option(min=1, max=MOST_DAYS)] = 30,
     name: str | None = None,
     output: command.OutputOption = None,
@@ -49,7 +39,8 @@ def suggest(
     are read without Spark, catalog tables over --connection. Exit code 2 if the command line is
     wrong or the file exists, 4 if a dataset cannot be read.
 
-    :param dataset: A dataset: a path or table:NAME, with format, date_column, time_zone.
+    :param dataset: A dataset: a path or table:NAME, with format, date_column, time_zone. Without a
+        NAME, it has the name of its file or table.
     :param days: The number of days to look at, up to the newest one.
     :param name: The name of the suite; default: the name of the dataset.
     """
@@ -60,29 +51,15 @@ def suggest(
     text = suggested_suite(name or seen[0].name, seen, datetime.now(timezone.utc))
     command.print_or_write(text, file)
     if file is not None:
-        arguments = " ".join(f"--dataset '{argument}'" for argument in dataset)
-        typer.echo(f"drafted {file}: test it with `dql run {file} {arguments}{_on(seen)}`")
+        datasets = " ".join(f"--dataset '{argument}'" for argument in dataset)
+        typer.echo(f"drafted {file}: test it with `dql run {file} {datasets}{_on(seen)}`")
 
 
 def _refs(texts: list[str]) -> list[DatasetRef]:
-    refs, problems = datasets_of_arguments(texts)
-    if problems:
-        raise RequestError(
-            f"--dataset: {problems[0].message}", problems[0].help or "write NAME=LOCATION"
-        )
-    for ref in refs.values():
-        plain = settings_of(DatasetRef(ref.name))
-        not_taken = [
-            key
-            for key, value in settings_of(ref).items()
-            if key not in _TAKEN and value != plain[key]
-        ]
-        if not_taken:
-            raise RequestError(
-                f"--dataset {ref.name}: {', '.join(not_taken)} cannot be considered",
-                f"suggestions take {', '.join(_TAKEN[3:])}",
-            )
-    return list(refs.values())
+    from dqx_airflow.tuning.table_profile import name_of
+
+    refs = arguments.datasets_of(texts, _TAKEN)
+    return [replace(ref, name=name_of(ref)) for ref in refs]
 
 
 def _seen(ref: DatasetRef, days: int, address: str | None) -> Seen:

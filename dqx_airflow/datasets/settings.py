@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from functools import partial
 from pathlib import PurePosixPath
 from typing import Any, TypeAlias
@@ -161,7 +161,9 @@ def _truth(name: str, given: Any) -> bool:
 _FLAG = "--dataset"
 _PLACES = ("path", "table", "query")
 _OPTION = "option."
-_FORM = "write NAME=PATH, or NAME=table:CATALOG.SCHEMA.TABLE"
+_FORM = "write NAME=PATH or NAME=table:CATALOG.SCHEMA.TABLE; one dataset alone needs no NAME"
+_NAMED = re.compile(r"(?P<name>[^=/\\?:]*)=", re.DOTALL)
+"""The name before a location, which is not part of a path such as `lake/ds=2024-12-25`."""
 _KEYS = tuple(key for key in SETTINGS if key not in (*_PLACES, "options"))
 _BEFORE_A_SETTING = re.compile(rf"[,;&](?=(?:{'|'.join(_KEYS)})=)")
 _WORDS = {"options": "the option"}
@@ -234,7 +236,8 @@ def _mistake_of(name: str, key: str, value: Any) -> Mistake | None:
 
 
 def datasets_of_arguments(texts: Iterable[str]) -> tuple[dict[str, DatasetRef], list[Diagnostic]]:
-    """The datasets of a command line by name, and what is wrong with them.
+    """The datasets of a command line by name, and what is wrong with them. The name of one without
+    a name is empty: `named_alone` gives it the only name that there is.
 
     The diagnostics refer to a text in which each dataset is on a separate line.
     """
@@ -251,10 +254,40 @@ def datasets_of_arguments(texts: Iterable[str]) -> tuple[dict[str, DatasetRef], 
         if ref.name in refs:
             related = (Related(first[ref.name], "first given here"),)
             message = f"dataset '{ref.name}' is defined twice"
+            if not ref.name:
+                message = "two datasets have no name"
             problems.append(Diagnostic(message, span, related=related))
         refs.setdefault(ref.name, ref)
         first.setdefault(ref.name, span)
     return refs, problems
+
+
+def argument_name(text: str) -> str:
+    """The name of a dataset of a command line; empty without a name."""
+    named = _NAMED.match(text)
+    return named["name"] if named else ""
+
+
+def named_alone(refs: Mapping[str, DatasetRef], names: Collection[str]) -> dict[str, DatasetRef]:
+    """The datasets of a command line, of which one without a name has the only name.
+
+    :param names: the datasets of a suite or the models of a contract.
+    :raises RequestError: there is more than one name, or the only one is given already.
+    """
+    unnamed = refs.get("")
+    if unnamed is None:
+        return dict(refs)
+    named = {name: ref for name, ref in refs.items() if name}
+    if len(names) != 1:
+        listed = ", ".join(names) or "none"
+        raise RequestError(
+            f"{unnamed.location} has no name, and the datasets are {listed}",
+            f"write --dataset NAME={unnamed.location}",
+        )
+    (name,) = names
+    if name in named:
+        raise RequestError(f"dataset '{name}' is given twice, once without its name")
+    return {**named, name: replace(unnamed, name=name)}
 
 
 class _Argument:
@@ -270,9 +303,11 @@ class _Argument:
 
     def read(self) -> DatasetRef | None:
         """The dataset; None if the argument is invalid."""
-        name, equals, rest = self.text.partition("=")
-        location, _, query = rest.partition("?")
-        if not equals or not name.strip() or not location:
+        name = argument_name(self.text)
+        is_named = _NAMED.match(self.text) is not None
+        start = len(name) + is_named
+        location, _, query = self.text[start:].partition("?")
+        if (is_named and not name.strip()) or not location:
             self._add("missing the dataset name or its location", 0, len(self.text), _FORM)
             return None
         settings: dict[str, Any] = {"options": {}}
@@ -281,27 +316,29 @@ class _Argument:
             settings[scheme] = unquote(rest)
         else:
             settings["path"] = unquote(location)
-            self._read_end_of_path(name, location)
+            self._read_end_of_path(start, location)
         places: dict[str, tuple[int, int]] = {}
-        start = len(name) + 1 + len(location) + 1
+        start += len(location) + 1
         for pair in query.split("&") if query else ():
             self._read_setting(pair, start, settings, places)
             start += len(pair) + 1
-        ref, mistakes = _checked_ref(name, settings)
+        # Messages name a dataset without a name by its location.
+        ref, mistakes = _checked_ref(name or location, settings)
         for mistake in mistakes:
             named = (key for key in places if f"'{key.removeprefix(_OPTION)}'" in mistake.message)
             key = next(named, "") if mistake.key == "options" else mistake.key
             place = places.get(key, (0, len(self.text)))
             self._add(mistake.message, *place, mistake.hint)
-        return None if self.problems else ref
+        return None if self.problems or ref is None else replace(ref, name=name)
 
-    def _read_end_of_path(self, name: str, location: str) -> None:
+    def _read_end_of_path(self, begin: int, location: str) -> None:
+        """:param begin: where the location begins in the text."""
         match = _BEFORE_A_SETTING.search(location)
         if match is not None:
-            start = len(name) + 1 + match.start()
-            end = len(name) + 1 + len(location)
+            start = begin + match.start()
+            end = begin + len(location)
             settings_text = _BEFORE_A_SETTING.sub("&", location[match.end() :])
-            hint = f"write '{name}={location[: match.start()]}?{settings_text}'"
+            hint = f"write '{self.text[:start]}?{settings_text}'"
             self._add("write settings after a '?'", start, end, hint)
 
     def _read_setting(

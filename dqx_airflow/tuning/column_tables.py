@@ -67,7 +67,7 @@ def read_files(
     except Exception as error:  # deltalake has no base class for its exceptions
         raise DatasetError(
             f"{place} cannot be read as {format_name}: {first_line(error)}",
-            "set its format with --data-format, or draft from a Parquet copy",
+            f"name its format, as in {place}?format=csv, or draft from a Parquet copy",
         ) from error
 
 
@@ -89,7 +89,7 @@ def format_of(place: str) -> str:
         for ending in file.suffixes:
             if ending.lower() in ENDINGS:
                 return ENDINGS[ending.lower()]
-    raise DatasetError(f"unknown file format of {place}", "set its format with --data-format")
+    raise DatasetError(f"unknown file format of {place}", f"name it: {place}?format=csv")
 
 
 def _files(path: Path, endings: tuple[str, ...]) -> list[Path]:

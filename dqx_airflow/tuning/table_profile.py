@@ -29,7 +29,7 @@ from dqx_airflow.datasets.reader_options import with_default_options
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.metrics.types import WHOLE_SIZES, Family, family_of
 from dqx_airflow.plan.masks import is_masked
-from dqx_airflow.tuning.column_tables import ColumnTable, format_of, read_files, texts_of
+from dqx_airflow.tuning.column_tables import ColumnTable, read_files, texts_of
 from dqx_airflow.values import DatasetRef
 from dqx_airflow.values.json_form import iso_timestamp
 
@@ -52,24 +52,29 @@ Defaults: TypeAlias = "Mapping[str, Mapping[str, str]]"
 """Reader options by format, as in `dqx.toml`."""
 
 
-def profile_of_path(
-    place: str, file_format: str | None, defaults: Defaults = _NONE, masked: Sequence[str] = ()
-) -> ObservedTable:
-    """The profile of the table at a path.
+def name_of(ref: DatasetRef) -> str:
+    """The name of a dataset, by default the name of its file, its folder or its table."""
+    if ref.name:
+        return ref.name
+    if ref.path is None:
+        return slug(ref.location.rpartition(".")[2]) or "data"
+    return slug(Path(ref.path.rstrip("/")).name.partition(".")[0]) or "data"
+
+
+def profile_of_path(ref: DatasetRef, defaults: Defaults = _NONE) -> ObservedTable:
+    """The profile of the table at the path of a dataset, without the values of masked columns.
 
     :param defaults: reader options by format.
-    :param masked: columns whose values are not observed.
     :raises DatasetError: there is none, or it cannot be read.
     """
-    format_name = file_format or format_of(place)
-    name = slug(Path(place.rstrip("/")).name.partition(".")[0]) or "data"
-    ref = DatasetRef(name, path=place, format=format_name)
+    place = str(ref.path)
+    name = name_of(ref)
     options = with_default_options(ref, defaults).options
 
     def profile(table: ColumnTable) -> ObservedTable:
-        return profile_of_columns(table, name, place, format_name, masked)
+        return profile_of_columns(table, name, place, ref.format, ref.masked)
 
-    return read_files(place, format_name, profile, options)
+    return read_files(place, ref.format, profile, options)
 
 
 def profile_of_columns(

@@ -17,6 +17,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+from dqx_airflow.cli import option_panels
 from dqx_airflow.cli.main import PANELS, STARTED_BY_PROGRAMS, app
 from dqx_airflow.cli.stores import results_of
 from dqx_airflow.results.decisions import new_waiver, write_waivers
@@ -60,6 +61,21 @@ def test_the_panels_are_in_the_order_of_their_use() -> None:
         "Tune",
         "Tables and tools",
     ]
+
+
+def test_many_options_are_in_the_same_panels_and_the_same_order_everywhere() -> None:
+    places = [(panel, flag) for panel, flags in option_panels.PANELS.items() for flag in flags]
+    used = set()
+    for words, command in ALL.items():
+        options = [each for each in command.params if each.param_type_name == "option"]
+        if len(options) <= option_panels.MOST_WITHOUT_PANELS:
+            continue
+        shown = [(each.rich_help_panel, max(each.opts, key=len)) for each in options]
+        in_panels = [place for place in shown if place[0] is not None]
+        assert in_panels == [place for place in places if place in shown], words
+        assert len(shown) - len(in_panels) < option_panels.MOST_WITHOUT_PANELS, words
+        used.update(in_panels)
+    assert used == set(places), "an option that no long help has"
 
 
 def test_what_only_programs_start_is_not_listed() -> None:

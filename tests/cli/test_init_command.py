@@ -56,7 +56,7 @@ def test_a_suite_is_drafted_from_a_table(tmp_path: Path) -> None:
         }
     )
     pq.write_table(table, tmp_path / "Sales 2026.parquet")
-    code, output = init(tmp_path / "new", "--data", str(tmp_path / "Sales 2026.parquet"))
+    code, output = init(tmp_path / "new", "--dataset", str(tmp_path / "Sales 2026.parquet"))
     assert code == 0, output
     (suite,) = (tmp_path / "new").glob("*.dql")
     assert_sound(tmp_path / "new", suite.stem)
@@ -75,7 +75,7 @@ def test_the_first_command_judges_the_newest_date_and_a_near_key_is_named(tmp_pa
     days = [date(2024, 3, 1 + number // 40) for number in range(400)]
     orders = pa.table({"order_id": [0, *range(399)], "ordered_on": days})
     pq.write_table(orders, tmp_path / "orders.parquet")
-    code, output = init(tmp_path / "new", "--data", str(tmp_path / "orders.parquet"))
+    code, output = init(tmp_path / "new", "--dataset", str(tmp_path / "orders.parquet"))
     assert code == 0, output
     assert "dql run orders.dql --date 2024-03-10 " in output
     assert "dags test orders_gate 2024-03-10" in output
@@ -86,7 +86,7 @@ def test_the_first_command_judges_the_newest_date_and_a_near_key_is_named(tmp_pa
 
 def test_a_table_of_which_nothing_holds_has_a_suite_all_the_same(tmp_path: Path) -> None:
     pq.write_table(pa.table({"note": ["x", "x", None]}), tmp_path / "notes.parquet")
-    code, output = init(tmp_path / "new", "--data", str(tmp_path / "notes.parquet"))
+    code, output = init(tmp_path / "new", "--dataset", str(tmp_path / "notes.parquet"))
     assert code == 0, output
     assert_sound(tmp_path / "new", "notes")
     assert "num_rows() > 0" in (tmp_path / "new" / "notes.dql").read_text()
@@ -100,7 +100,7 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
 
 
 def test_a_missing_table_is_an_error_and_leaves_no_files(tmp_path: Path) -> None:
-    code, output = init(tmp_path / "new", "--data", str(tmp_path / "none.csv"))
+    code, output = init(tmp_path / "new", "--dataset", str(tmp_path / "none.csv"))
     assert code == 4
     assert "nothing found" in output
     assert list((tmp_path / "new").iterdir()) == []

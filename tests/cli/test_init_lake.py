@@ -25,7 +25,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a lake, and what is drafted for it."""
     home = tmp_path_factory.mktemp("home")
     write_small_lake(home / "lake")
-    done = dql("init", home / "gates", "--data", home / "lake", "--format", "json")
+    done = dql("init", home / "gates", "--dataset", home / "lake", "--format", "json")
     assert done.returncode == 0, done.output
     (home / "report.json").write_text(done.stdout)
     return home
@@ -45,7 +45,7 @@ NAMES = ("countries", "customers", "orders", "visits")
 
 
 def init(home: Path, *more: str) -> str:
-    done = dql("init", home / "gates", "--data", home / "lake", *more)
+    done = dql("init", home / "gates", "--dataset", home / "lake", *more)
     assert done.returncode == 0, done.output
     return done.output
 
@@ -174,12 +174,12 @@ def test_only_and_exclude_choose_tables_by_path_or_name(home: Path) -> None:
     init(home, "--only", "sales/*", "--only", "visits", "--exclude", "*/customers")
     settings = read_settings(home / "gates" / "dqx.toml")
     assert [gate.name for gate in settings.gates] == ["orders", "visits"]
-    done = dql("init", home / "gates", "--data", home / "lake", "--only", "nothing")
+    done = dql("init", home / "gates", "--dataset", home / "lake", "--only", "nothing")
     assert (done.returncode, "--only" in done.output) == (4, True)
 
 
 def test_options_for_a_folder_of_tables_are_refused_for_a_single_table(made: Path) -> None:
     one = made / "lake" / "sales" / "orders"
-    done = dql("init", made / "none", "--data", one, "--only", "orders")
+    done = dql("init", made / "none", "--dataset", one, "--only", "orders")
     assert done.returncode == 2
     assert "is one table" in done.output

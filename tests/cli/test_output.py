@@ -61,7 +61,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 FILES = {
     "contract to-suite": ("orders.yaml",),
     "contract export": ("orders.yaml", "--format", "odcs"),
-    "contract init": ("--data", "orders.csv"),
+    "contract init": ("--dataset", "orders.csv"),
     "suggest": ("--dataset", "orders=orders.csv"),
 }
 
@@ -107,8 +107,8 @@ def test_a_run_keeps_the_file_of_another(home: Path) -> None:
         (("tune", "alerts", "orders.dql", "--results", "s"), "it is now --results-root"),
         (("run", "orders.dql", "--output-file", "s"), "it is now --output"),
         (("contract", "registry", "list", "--registry", "r", "--json"), "it is now --format json"),
-        (("init", "--from", "orders.csv"), "it is now --data"),
-        (("contract", "init", "--from", "orders.csv"), "it is now --data"),
+        (("init", "--from", "orders.csv"), "it is now --dataset"),
+        (("contract", "init", "--from", "orders.csv"), "it is now --dataset"),
         (("import", "x.yaml", "--from", "soda"), "it is now --tool"),
         (("contract", "export", "orders.yaml", "--to", "odcs"), "it is now --format"),
         (("tune", "alerts", "orders.dql", "--format", "table"), "the table is now the format text"),

@@ -36,7 +36,7 @@ def dql(*arguments: str) -> Result:
 
 
 def drafted(path: Path, *options: str) -> str:
-    result = dql("init", "--data", path.name, *options)
+    result = dql("init", "--dataset", path.name, *options)
     assert result.exit_code == 0, result.output
     return result.stdout
 
@@ -73,7 +73,7 @@ def test_an_option_that_changes_the_rows_is_an_error(
 ) -> None:
     (here / "dqx.toml").write_text(f"[reader.csv]\n{options}\n")
     (here / "orders.csv").write_text("id\n1\n")
-    result = dql("init", "--data", "orders.csv")
+    result = dql("init", "--dataset", "orders.csv")
     assert result.exit_code in (2, 4)
     assert message in result.stderr
 
@@ -267,7 +267,8 @@ def test_a_name_without_its_catalog_is_drafted_with_it(here: Path, spark: Any) -
 @pytest.mark.parametrize(
     ("arguments", "code", "message"),
     [
-        (("lake.sales.orders", "--data-format", "csv"), 2, "--data-format only applies to files"),
+        (("lake.sales.orders?format=csv",), 4, "lake.sales.orders cannot be read as csv"),
+        (("orders.csv?date_column=ds",), 2, "date_column cannot be considered"),
         (("table:orders", "--connection", "http://x"), 2, "--connection: invalid connection"),
         (("lake.sales.parquet",), 4, "nothing found at lake.sales.parquet"),
         (("sales.orders",), 4, "or table:NAME for a table of a catalog"),
@@ -276,20 +277,20 @@ def test_a_name_without_its_catalog_is_drafted_with_it(here: Path, spark: Any) -
 def test_tables_and_paths_are_distinguished(
     arguments: tuple[str, ...], code: int, message: str, here: Path
 ) -> None:
-    result = dql("init", "--data", *arguments)
+    result = dql("init", "--dataset", *arguments)
     assert result.exit_code == code
     assert message in result.stderr
 
 
 def test_a_file_may_look_like_the_name_of_a_table(here: Path) -> None:
     pyarrow.parquet.write_table(pa.table({"id": [1]}), here / "lake.sales.orders")
-    assert "name: id" in drafted(here / "lake.sales.orders", "--data-format", "parquet")
+    assert "name: id" in drafted(here / "lake.sales.orders?format=parquet")
 
 
 def test_an_existing_file_is_not_overwritten(here: Path) -> None:
     path = write(orders(), here, "parquet")
     (here / "orders.yaml").write_text("mine")
-    result = dql("init", "--data", path.name, "--output", "orders.yaml")
+    result = dql("init", "--dataset", path.name, "--output", "orders.yaml")
     assert result.exit_code == 2
     assert (
         result.stderr
@@ -304,6 +305,6 @@ def test_an_unreadable_table_is_reported(here: Path) -> None:
         ("nowhere", "nothing found at nowhere"),
         ("broken.parquet", "broken.parquet cannot be read as parquet"),
     ):
-        result = dql("init", "--data", place)
+        result = dql("init", "--dataset", place)
         assert result.exit_code == 4
         assert message in result.stderr

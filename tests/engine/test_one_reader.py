@@ -98,13 +98,13 @@ def test_every_way_to_run_a_contract_has_the_same_verdicts(
 
 
 def by_command_line(contract: Path, data: Path, case: Case) -> GateRequest:
-    """The request of `dql contract test CONTRACT --data DATA`; its options are in dqx.toml."""
+    """The request of `dql contract test CONTRACT --dataset DATA`; its options are in dqx.toml."""
     if case.options:
         options = ", ".join(f'{key} = "{text}"' for key, text in case.options.items())
         config = f'[datasets.t]\npath = "{data}"\noptions = {{{options}}}\n'
         (contract.parent / "dqx.toml").write_text(config)
     place = None if case.options else str(data)
-    call = read_call(Options((contract,), data=place), TODAY)
+    call = read_call(Options((contract,), datasets=[place]), TODAY)
     return call.valid_requests[0]
 
 

@@ -276,7 +276,7 @@ def test_a_draft_has_no_value_that_the_settings_or_the_dataset_mask(here: Path, 
     masked = suggest("--dataset", f"{name}=o.parquet?masked=status")
     assert "null_count(qty)" in masked
     assert not re.search(r"M\[0-9\]|LEAST_QTY|paid", masked)
-    contract = dql("contract", "init", "--data", "o.parquet").output
+    contract = dql("contract", "init", "--dataset", "o.parquet").output
     of_qty = contract.partition("name: qty\n")[2].partition("- name")[0]
     assert "required" in of_qty
     assert "minimum" not in of_qty

@@ -24,7 +24,6 @@ from dqx_airflow.errors import RequestError
 def against_data(
     paths: Annotated[list[Path], typer.Argument(metavar="FILE...")],
     *,
-    data: Annotated[str | None, typer.Option(metavar="LOCATION[?KEY=VALUE&...]")] = None,
     server: str | None = None,
     expect_version: str | None = None,
     model: list[str] | None = None,
@@ -33,12 +32,11 @@ def against_data(
 ) -> None:
     """Test contracts against data, with one Spark session.
 
-    Data that neither --data nor --dataset gives is looked up in the servers of the contract. Exit
-    code 0 passed or warned, 1 blocked, 2 an error in a contract or on the command line, 3 broken, 4
+    Data that --dataset does not give is looked up in the servers of the contract. Exit code
+    0 passed or warned, 1 blocked, 2 an error in a contract or on the command line, 3 broken, 4
     Spark or the results store failed; the worst one of several contracts.
 
     :param paths: Contracts.
-    :param data: The data of a contract with one model: a path or table:NAME, as in --dataset.
     :param server: The server of the contract to read the data from.
     :param expect_version: The expected version: 2, 2.3 or 2.3.0.
     :param model: Only this model of the contract.
@@ -49,7 +47,6 @@ def against_data(
     options = replace(
         shared,
         paths=tuple(paths),
-        data=data,
         server=server,
         expect_version=expect_version,
         models=tuple(model or ()),
