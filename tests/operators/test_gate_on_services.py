@@ -437,6 +437,28 @@ def test_a_service_that_took_a_job_without_saying_so_gives_no_verdict(
     assert stored() == []
 
 
+def test_a_service_with_too_many_requests_is_asked_again_or_the_try_fails(
+    gate_there: Gates, service: SparkService, stored: Callable[[], list[Path]]
+) -> None:
+    service.faults = [429]
+    if service.kind in ("livy", "spark_operator"):
+        gate_there.fails("GateInfrastructureError", r"cannot be submitted.*429")
+        assert service.jobs == []
+    else:
+        assert gate_there.run() == "passed"
+        assert len(service.jobs) == 1
+    assert stored() == []
+
+
+def test_a_job_that_nobody_asks_about_ends_by_itself_and_its_try_finds_the_report(
+    gate_there: Gates, service: SparkService
+) -> None:
+    gate_there.deferred(gate_there(deferrable=True))  # and then nobody waits
+    assert service.jobs[0].process.wait() == 0
+    assert gate_there.run() == "passed"
+    assert len(service.jobs) == 1
+
+
 def test_a_refused_job_leaves_no_request_behind(
     gate_there: Gates, service: SparkService, stored: Callable[[], list[Path]]
 ) -> None:
@@ -578,6 +600,26 @@ def test_a_cancel_that_is_refused_in_an_answer_of_success_is_an_error(
         assert not started.jobs[0].is_cancelled
     assert "AWS refuses to end it" in "\n".join(log.at("error"))
     assert "AccessDenied" in log.text
+
+
+def test_the_spark_settings_of_a_glue_job_stay_in_its_runs(
+    spark_submit: SparkSubmit, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip(PROVIDERS["glue"])
+    from dqx_airflow.operators.submitters import Job
+
+    spark_submit.will("exit=0")
+    with serving(SERVICES["glue"](tmp_path)) as started:
+        monkeypatch.setenv("AIRFLOW_CONN_SERVICE", started.connection)
+        conf = {"spark.sql.ansi.enabled": "true"}
+        started.submitter().submit(Job("dqx-1", "f" * 64, [FILE_FLAG, "s3://lake"], conf))
+        # What the gate needs, what the job has, and what the submitter says: the last one counts.
+        assert started.jobs[0].body["Arguments"]["--conf"].split(" --conf ") == [
+            "spark.sql.ansi.enabled=true",
+            "spark.sql.catalog.lake=org.apache.iceberg.spark.SparkCatalog",
+            "spark.executor.cores=4",
+            "spark.executor.cores=2",
+        ]
 
 
 def test_livy_finds_a_batch_on_any_page(

@@ -107,7 +107,7 @@ class GlueJobRuns(_OnAws):
     """Submits a gate as a run of a job of AWS Glue, whose script is `gate_job.py`.
 
     :param run: the arguments of `StartJobRun`: `JobName`, and `WorkerType` and so on. The gate adds
-        to `Arguments`.
+        to `Arguments`; the Spark settings in the `--conf` of the job stay.
     :param aws_conn_id: the connection to AWS.
     :param region_name: the region; by default that of the connection.
     """
@@ -122,7 +122,10 @@ class GlueJobRuns(_OnAws):
         """The id of the run. (Glue has no token: a second run finds no request.)"""
         flag, address = job.arguments
         given = self.run.get("Arguments", {})
-        settings = " ".join([*_settings(job), *_settings_of(given)]).removeprefix("--conf ")
+        # The arguments of a run replace those of the job, which has its catalogs there.
+        of_job = self._client.get_job(JobName=self.run["JobName"])["Job"].get("DefaultArguments")
+        words = [*_settings(job), *_settings_of(of_job or {}), *_settings_of(given)]
+        settings = " ".join(words).removeprefix("--conf ")
         body = {**_limit(job, "Timeout"), **self.run}
         body["Arguments"] = {**given, flag: address, "--conf": settings}
         return str(self._client.start_job_run(**body)["JobRunId"])
@@ -205,7 +208,7 @@ def _settings(job: Job) -> list[str]:
 
 def _settings_of(given: Mapping[str, str]) -> list[str]:
     """The Spark settings in the arguments of a Glue job; they override ours."""
-    return [f"--conf {given['--conf']}"] if "--conf" in given else []
+    return [f"--conf {given['--conf']}"] if given.get("--conf") else []
 
 
 def _limit(job: Job, name: str) -> dict[str, int]:
