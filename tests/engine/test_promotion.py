@@ -219,6 +219,16 @@ def test_a_retry_is_invisible_to_readers(run: Run, gate: GateRequest, target: st
     )
 
 
+def test_a_driver_that_a_cluster_starts_again_replaces_the_rows_of_the_first(
+    run: Run, gate: GateRequest, target: str
+) -> None:
+    first, second = run(gate), run(gate)
+    assert rows(target) == OF_TODAY
+    assert first.run_id != second.run_id
+    assert read_report(gate.results_root, gate.run_key, gate.attempt.id) == first
+    assert verify_table(StoredResults(gate.results_root), target).differences == ()
+
+
 @pytest.mark.not_on_sail("it has a filter")
 @pytest.mark.few(1)
 @pytest.mark.parametrize("promoted", [True, False])
