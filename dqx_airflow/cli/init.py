@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -31,6 +32,7 @@ def init(
     only: Annotated[list[str] | None, typer.Option(metavar="PATTERN")] = None,
     exclude: Annotated[list[str] | None, typer.Option(metavar="PATTERN")] = None,
     days: Annotated[int, typer.Option(min=1, max=MOST_DAYS)] = 30,
+    calls_per_month: Annotated[float | None, typer.Option(min=0, callback=command.finite)] = None,
     format: command.TextFormatOption = "text",
 ) -> None:
     """Write a first gate, or a gate for each table in a folder: DAG, suites and dqx.toml.
@@ -51,15 +53,31 @@ def init(
         wildcards. Repeatable.
     :param exclude: No tables whose path or name matches. Repeatable.
     :param days: The number of days to look at, up to the newest one, in a folder of tables.
+    :param calls_per_month: Also write blocking.sh, which lets those assertions block that would
+        together call at most this often, as judged on past days. Run it yourself.
     """
     from dqx_airflow.tuning.lake.found_tables import is_folder_of_tables
 
     if dataset is not None and is_folder_of_tables(dataset):
         from dqx_airflow.cli.lake.init_lake import init_lake
 
-        init_lake(folder, dataset, only=only or (), exclude=exclude or (), days=days, format=format)
+        init_lake(
+            folder,
+            dataset,
+            only=only or (),
+            exclude=exclude or (),
+            days=days,
+            calls_per_month=calls_per_month,
+            format=format,
+        )
         return
-    _require_single(dataset, only, exclude, format)
+    of_folder = {
+        "--only": only,
+        "--exclude": exclude,
+        "--calls-per-month": calls_per_month is not None,
+        "--format json": format == "json",
+    }
+    _require_none_given(dataset, of_folder)
     from dqx_airflow.contracts.drafting import draft_suite
     from dqx_airflow.tuning.table_profile import profile_of_path
 
@@ -94,12 +112,9 @@ def init(
     typer.echo(filled(__package__, "init_next.txt", **fields, day=day), nl=False)
 
 
-def _require_single(
-    table: str | None, only: list[str] | None, exclude: list[str] | None, format: str
-) -> None:
+def _require_none_given(table: str | None, of_folder: Mapping[str, object]) -> None:
     """:raises RequestError: an option is given that is for a folder of tables."""
-    given = {"--only": only, "--exclude": exclude, "--format json": format == "json"}
-    for option, is_given in given.items():
+    for option, is_given in of_folder.items():
         if is_given:
             where = f"{table} is one table" if table else "there is no --dataset"
             raise RequestError(f"{option}: {where}", "give a folder of tables with --dataset")

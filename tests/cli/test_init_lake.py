@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 import random
+import shlex
 import shutil
 from pathlib import Path
 from typing import Any
@@ -131,10 +132,27 @@ def test_the_report_has_a_row_for_each_table_also_for_those_that_cannot_be_read(
     assert (row["days"], row["newest"], row["key"]) == (20, str(DAYS[-1]), ["order_id"])
     assert row["references"] == ["customer_id -> customers.id"]
     assert row["wrong"] == []
+    assert 0 <= row["warnings_per_month"] <= 30
     (fault,) = row_of(rows, "web/visits")["wrong"]
     assert fault == "2 rows have order_id values that are not in orders"
     assert "cannot be read as parquet" in row_of(rows, "ref/broken.parquet")["problem"]
     assert "do not name their column" in row_of(rows, "old")["problem"]
+
+
+def test_what_may_block_is_a_file_of_commands_that_someone_runs(home: Path) -> None:
+    shutil.rmtree(home / "gates")
+    output = init(home, "--calls-per-month", "3")
+    script = (home / "gates" / "blocking.sh").read_text()
+    calls = [shlex.split(line) for line in script.splitlines() if line.startswith("dql ")]
+    assert f"{len(calls)} of " in output
+    assert "about " in output
+    suite = home / "gates" / "suites" / "sales" / "orders.dql"
+    before = suite.read_text()
+    own = [call for call in calls if "orders.key" in call]
+    assert len(own) == 1  # nothing was enforced yet
+    done = dql(*own[0][1:], "--author", "ana", cwd=home / "gates")
+    assert done.returncode == 0, done.output
+    assert suite.read_text().count("@experimental") == before.count("@experimental") - 1
 
 
 def test_a_later_call_adds_a_table_and_keeps_what_a_person_wrote(home: Path) -> None:

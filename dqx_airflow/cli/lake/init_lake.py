@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
+from shlex import quote
 
 import typer
 
@@ -24,6 +25,7 @@ from dqx_airflow.tuning.lake.suite_draft import WHOLE, drafted_suite, referred_d
 from dqx_airflow.tuning.lake.table_draft import TableDraft
 
 DAG_ID = "lake_gates"
+BLOCKING = "blocking.sh"
 _SUITES = "suites"
 _MOST_SHOWN = 4
 
@@ -58,6 +60,7 @@ def init_lake(
     only: Sequence[str],
     exclude: Sequence[str],
     days: int,
+    calls_per_month: float | None,
     format: command.TextOrJson,
 ) -> None:
     """Drafts a suite for each table of a folder, their settings and one DAG; prints the report.
@@ -78,14 +81,17 @@ def init_lake(
     references = references_between(drafts)
     files = _Files(folder)
     _add_files(files, lake, drafts, references, settings, now.date())
-    files.write()
     gone = []
     if not only and not exclude:
         there = {draft.name for draft in drafts}
         gone = [
             name for name, path in places.items() if is_inside(path, lake) and name not in there
         ]
-    report = lake_report(drafts, references, kept.known, gone)
+    report = lake_report(drafts, references, kept.known, gone, calls_per_month)
+    if report.blocking:
+        assert calls_per_month is not None
+        files.add_new(BLOCKING, _blocking(report, drafts, calls_per_month))
+    files.write()
     if format == "json":
         typer.echo(command.json_if("json", report))
     else:
@@ -127,7 +133,7 @@ def _add_files(
         if draft.problem:
             continue
         own = [one for one in references if one.table == draft.name]
-        suite = "/".join(filter(None, (_SUITES, draft.table.group, f"{draft.name}.dql")))
+        suite = _suite_of(draft)
         files.add_new(suite, drafted_suite(draft, own, dated, today))
         if draft.name not in settings.datasets:
             targets = {referred_dataset(one.to_table, dated) for one in own}
@@ -153,6 +159,26 @@ def _add_files(
     )
 
 
+def _suite_of(draft: TableDraft) -> str:
+    """The path of the suite of a table, in the folder of the drafts."""
+    return "/".join(filter(None, (_SUITES, draft.table.group, f"{draft.name}.dql")))
+
+
+def _blocking(report: LakeReport, drafts: Sequence[TableDraft], calls_per_month: float) -> str:
+    """The commands that let assertions block, for a person to review and to run."""
+    suites = {draft.name: _suite_of(draft) for draft in drafts}
+    claims = sorted(report.blocking, key=lambda one: (suites[one.table], one.assertion))
+    return filled(
+        __package__,
+        "blocking.sh.txt",
+        claims=claims,
+        suites=suites,
+        calls=sum(claim.calls_per_month for claim in claims),
+        wanted=calls_per_month,
+        quote=quote,
+    )
+
+
 def _next(files: _Files, report: LakeReport) -> str:
     """What was written, and what to type next."""
     return filled(
@@ -162,5 +188,6 @@ def _next(files: _Files, report: LakeReport) -> str:
         shown=listed(list(files.texts), most=_MOST_SHOWN),
         folder=files.folder.resolve(),
         day=report.usual_day or date.today(),
+        blocking=BLOCKING if report.blocking else None,
         dag_id=DAG_ID,
     )

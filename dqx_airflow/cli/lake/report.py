@@ -11,10 +11,14 @@ import typer
 
 from dqx_airflow.cli.lake.drafts import KeptDraft
 from dqx_airflow.cli.reports import print_table
+from dqx_airflow.tuning.lake.calls import MONTH_DAYS, ExpectedClaim, expected_claims
 from dqx_airflow.tuning.lake.references import Reference
 from dqx_airflow.tuning.lake.table_draft import TableDraft
 
-_HEAD = ("table", "rows", "days", "newest", "key", "refers to", "a night", "wrong today")
+_HEAD = (
+    *("table", "rows", "days", "newest", "key", "refers to", "a night", "warns a month"),
+    "wrong today",
+)
 _UNITS = ("B", "kB", "MB", "GB", "TB")
 
 
@@ -28,6 +32,8 @@ class TableRow:
     :param references: the columns that refer to other tables: `customer_id -> customers.id`.
     :param bytes_a_night: the bytes of a usual day, or of the table without days; before compression
         of columns that a gate does not read.
+    :param warnings_per_month: the days of a month on which its gate would warn, from past days
+        that the draft had not seen; None without such days.
     :param wrong: what is wrong in its data today.
     :param new_columns: the columns that it did not have when it was drafted.
     :param problem: why no suite could be drafted; empty if there is one.
@@ -42,6 +48,7 @@ class TableRow:
     key: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
     bytes_a_night: int = 0
+    warnings_per_month: float | None = None
     wrong: tuple[str, ...] = ()
     new_columns: tuple[str, ...] = ()
     problem: str = ""
@@ -49,9 +56,16 @@ class TableRow:
 
 @dataclass(frozen=True, slots=True)
 class LakeReport:
-    """All tables of a lake, in the order of their places."""
+    """All tables of a lake, in the order of their places; and their claims, by the calls that they
+    would make if they blocked."""
 
     tables: tuple[TableRow, ...]
+    claims: tuple[ExpectedClaim, ...] = ()
+
+    @property
+    def blocking(self) -> list[ExpectedClaim]:
+        """The claims that may block within the calls that are wanted."""
+        return [claim for claim in self.claims if claim.blocks]
 
     @property
     def usual_day(self) -> date | None:
@@ -65,18 +79,21 @@ def lake_report(
     references: Sequence[Reference],
     known: Mapping[str, KeptDraft],
     gone: Sequence[str],
+    calls_per_month: float | None = None,
 ) -> LakeReport:
     """The report on drafts, with the references between their tables.
 
     :param known: the drafts of earlier runs, by name.
     :param gone: the names of gates whose tables are no longer there.
+    :param calls_per_month: the most calls of all claims that may block.
     """
     rows = [
         _row(draft, [one for one in references if one.table == draft.name], known.get(draft.name))
         for draft in drafts
     ]
     rows += [TableRow(name, name, "gone", problem="the table is gone") for name in gone]
-    return LakeReport(tuple(rows))
+    claims = {draft.name: draft.claims for draft in drafts}
+    return LakeReport(tuple(rows), tuple(expected_claims(claims, calls_per_month)))
 
 
 def _row(draft: TableDraft, references: Sequence[Reference], earlier: KeptDraft | None) -> TableRow:
@@ -102,9 +119,15 @@ def _row(draft: TableDraft, references: Sequence[Reference], earlier: KeptDraft 
         key=draft.key,
         references=tuple(f"{one.column} -> {one.to_table}.{one.to_column}" for one in references),
         bytes_a_night=table.size // (draft.all_days or 1),
+        warnings_per_month=_per_month(draft.failing_days),
         wrong=(*draft.wrong, *missing),
         new_columns=tuple(new_columns),
     )
+
+
+def _per_month(failing_days: tuple[int, int]) -> float | None:
+    failed, judged = failing_days
+    return MONTH_DAYS * failed / judged if judged else None
 
 
 def print_report(report: LakeReport) -> None:
@@ -118,6 +141,12 @@ def print_report(report: LakeReport) -> None:
         f"\n{len(report.tables)} tables: {len(drafted)} drafted, {unread} not; something is wrong "
         f"today in {faulty}; about {bytes_a_night} a night"
     )
+    if report.blocking:
+        calls = sum(claim.calls_per_month for claim in report.blocking)
+        typer.echo(
+            f"{len(report.blocking)} of {len(report.claims)} assertions may block, with about "
+            f"{calls:.1f} calls a month together"
+        )
     for row in drafted:
         if row.new_columns:
             typer.echo(
@@ -127,7 +156,7 @@ def print_report(report: LakeReport) -> None:
 
 def _cells(row: TableRow) -> tuple[str, ...]:
     if row.problem:
-        return row.place, "", "", "", "", "", "", f"{row.state}: {row.problem}"
+        return row.place, *[""] * (len(_HEAD) - 2), f"{row.state}: {row.problem}"
     return (
         row.place,
         str(row.rows),
@@ -136,6 +165,7 @@ def _cells(row: TableRow) -> tuple[str, ...]:
         ", ".join(row.key),
         ", ".join(row.references),
         _size(row.bytes_a_night),
+        "" if row.warnings_per_month is None else f"{row.warnings_per_month:.1f}",
         "; ".join(row.wrong),
     )
 

@@ -21,6 +21,7 @@ from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.metrics.usual_limits import DEFAULT_DAYS, DayBefore, Kind, usual_limits
 from dqx_airflow.tuning.column_tables import ColumnTable, read_files
 from dqx_airflow.tuning.lake.found_tables import FoundTable
+from dqx_airflow.tuning.lake.past_claims import PastClaim, past_claims
 from dqx_airflow.tuning.observed_days import counted, date_column_of, profile_of_last_days
 from dqx_airflow.tuning.suggested import Seen, SeenDays, watched_parts
 from dqx_airflow.values import DatasetRef
@@ -34,6 +35,7 @@ _MOST_FAULTS = 0.01
 """More rows than this share are not a fault of a key, but no key."""
 
 _LONGEST_PROBLEM = 160
+_MOST_KEPT = 500_000_000
 _MOST_NEW_NULLS = Fraction(1, 100)
 
 
@@ -57,6 +59,8 @@ class TableDraft:
     :param settings: the settings of the dataset but its location: format, date_column, keys ...
     :param parts: the parts of its suite, but for references to other tables.
     :param wrong: what is wrong in the data as it is now, in words.
+    :param claims: its claims on past days that a draft of the earlier days had not seen.
+    :param failing_days: on how many of these days a claim failed, and how many they are.
     :param problem: why there is no draft; empty if there is one.
     """
 
@@ -71,6 +75,8 @@ class TableDraft:
     parts: tuple[str, ...] = ()
     wrong: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    claims: tuple[PastClaim, ...] = ()
+    failing_days: tuple[int, int] = (0, 0)
     problem: str = ""
 
     @property
@@ -111,7 +117,9 @@ def _drafted(table: FoundTable, columns: ColumnTable, days: int, now: datetime) 
         return TableDraft(table, problem="no columns")
     date_column, all_days = _day_column(columns, table)
     ref = DatasetRef(table.name, path=table.path, format=table.format, date_column=date_column)
+    columns = _kept_in_memory(columns)
     seen = profile_of_last_days(columns, ref, table.path, days)
+    claims, failing_days = past_claims(columns, ref, seen, now)
     seen = replace(seen, table=replace(seen.table, place=table.place))
     newest = max(seen.days.rows) if seen.days else seen.table.newest
     return TableDraft(
@@ -129,7 +137,25 @@ def _drafted(table: FoundTable, columns: ColumnTable, days: int, now: datetime) 
         parts=tuple(watched_parts(seen, now)) if seen.table.rows else (),
         wrong=tuple(_wrong(seen, now.date())),
         notes=tuple(_notes(seen)),
+        claims=claims,
+        failing_days=failing_days,
     )
+
+
+def _kept_in_memory(columns: ColumnTable) -> ColumnTable:
+    """The table, whose columns are kept when they were read, up to a number of bytes: the past days
+    are judged on the same rows."""
+    kept: dict[str, Any] = {}
+
+    def column(name: str) -> Any:
+        if name not in kept:
+            values = columns.column(name)
+            if sum(one.nbytes for one in kept.values()) + values.nbytes > _MOST_KEPT:
+                return values
+            kept[name] = values
+        return kept[name]
+
+    return replace(columns, column=column)
 
 
 # Days --------------------------------------------------------------------------------------------

@@ -1,0 +1,211 @@
+"""How often the claims of a draft would have failed on the past days of their table.
+
+The draft is made again from the earlier days alone, and judged on the later ones, as a gate would
+have judged them: by the plan of the suite and its stored values, here measured in memory. What is
+usual on a day follows from the days before it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dqx_airflow.contracts.drafting import ObservedColumn
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
+from dqx_airflow.dql.nodes import Suite
+from dqx_airflow.dql.printer import show_name, show_text
+from dqx_airflow.dql.watches import claims_on, with_columns
+from dqx_airflow.plan.measurements import Measurements, request_key, requests_behind
+from dqx_airflow.plan.model import MetricRequest
+from dqx_airflow.plan.resolve import resolve
+from dqx_airflow.results.past_days import PastDay
+from dqx_airflow.tuning.backtest import Backtest
+from dqx_airflow.tuning.column_tables import ColumnTable, texts_of
+from dqx_airflow.tuning.observed_days import date_column_of, profile_of_last_days
+from dqx_airflow.tuning.suggested import Seen, watched_parts
+from dqx_airflow.values import DatasetRef, MetricValue, SourceFile, Status
+
+ByDay: TypeAlias = "Mapping[date, MetricValue]"
+
+_FEWEST_DAYS = 12
+_LEARNT = 2 / 3
+"""The share of the days from which the draft that is judged is made."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastClaim:
+    """A claim on past days that its draft had not seen.
+
+    :param kind: the kind of the claim, the same for all tables: `key`, `filled`, `watch.mean` ...
+    :param judged: the number of days on which it could be judged.
+    :param failed: the number of these days on which it failed.
+    """
+
+    name: str
+    kind: str
+    judged: int = 0
+    failed: int = 0
+
+
+def past_claims(
+    columns: ColumnTable, ref: DatasetRef, seen: Seen, now: datetime
+) -> tuple[tuple[PastClaim, ...], tuple[int, int]]:
+    """The claims on the last days of a table; and on how many days at least one of them failed, of
+    how many days. All zero for a table with too few days.
+
+    :param seen: its profile of all of these days.
+    """
+    if seen.days is None or len(seen.days.rows) < _FEWEST_DAYS:
+        return (), (0, 0)
+    days = sorted(seen.days.rows)
+    cut = days[int(len(days) * _LEARNT)]
+    _, on = date_column_of(columns, ref)
+    early = _selected(columns, pc.fill_null(pc.less(on, pa.scalar(cut, pa.date32())), False))
+    known = profile_of_last_days(early, ref, seen.table.place, len(days) * 100)
+    suite = _suite(known, ref, columns, now)
+    if suite is None:
+        return (), (0, 0)
+    wanted = pc.fill_null(pc.greater_equal(on, pa.scalar(days[0], pa.date32())), False)
+    measured = _Measured(_selected(columns, wanted), pc.filter(on, wanted), known)
+    backtest = Backtest(suite, measured.days(suite, ref, days))
+    return _counted(backtest, ref.name, frozenset(day for day in days if day >= cut))
+
+
+def kind_of(name: str, table: str) -> str:
+    """The kind of a claim, by the name of its assertion: `watch.mean` for `orders.watch.mean.x`."""
+    rest = name.removeprefix(f"{table}.")
+    if rest.startswith("watch."):
+        return ".".join(rest.split(".")[:2])
+    return rest.rpartition(".")[2]
+
+
+def _suite(known: Seen, ref: DatasetRef, columns: ColumnTable, now: datetime) -> Suite | None:
+    """The suite drafted from a profile, with the claims of its watch."""
+    text = f"suite {show_text(ref.name)} {{\n" + "\n\n".join(watched_parts(known, now)) + "\n}"
+    checked = check_source(SourceFile("", text), needs_suite=True)
+    if checked.suite is None or checked.errors:
+        return None
+    return with_columns(checked.suite, {ref.name: claims_on(columns.types, ref)})
+
+
+def _counted(
+    backtest: Backtest, table: str, later: frozenset[date]
+) -> tuple[tuple[PastClaim, ...], tuple[int, int]]:
+    """The claims with their later days, and the later days with a failure."""
+    at = [index for index, day in enumerate(backtest.days) if day.date in later]
+    claims = []
+    failed_days: set[int] = set()
+    rows = zip(backtest.assertions, backtest.judge().statuses, strict=True)
+    for assertion, statuses in rows:
+        if assertion.check == IMPLICIT_CHECK:
+            continue
+        known = [index for index in at if statuses[index] in (Status.PASSED, Status.FAILED)]
+        failed = {index for index in known if statuses[index] is Status.FAILED}
+        failed_days |= failed
+        kind = kind_of(assertion.name, table)
+        claims.append(PastClaim(assertion.name, kind, len(known), len(failed)))
+    return tuple(claims), (len(failed_days), len(at))
+
+
+def _selected(columns: ColumnTable, wanted: Any) -> ColumnTable:
+    """The rows of a table for which a column of booleans is true."""
+    rows = pc.sum(wanted).as_py() or 0
+    return ColumnTable(
+        columns.names, columns.types, rows, lambda name: pc.filter(columns.column(name), wanted)
+    )
+
+
+class _Measured:
+    """The metrics of a table on each of its days, measured in memory when they are requested.
+
+    :param on: the day of each row.
+    :param known: the profile from which the judged suite was drafted.
+    """
+
+    def __init__(self, table: ColumnTable, on: Any, known: Seen) -> None:
+        self._table, self._on = table, on
+        self._known = {column.name: column for column in known.table.columns}
+        self._sets = dict(self._claimed_rows())
+
+    def days(self, suite: Suite, ref: DatasetRef, days: Sequence[date]) -> list[PastDay]:
+        """The days with the values that a gate would have stored."""
+        plan = resolve(suite, SourceFile("", ""), [ref], days[-1])
+        values: dict[str, ByDay] = {}
+        for assertion in plan.assertions:
+            for request in requests_behind(assertion):
+                key = request_key(request, plan.date)
+                if key not in values and (found := self._values(request, key)) is not None:
+                    values[key] = found
+        return [
+            PastDay(day, Measurements({key: of[day] for key, of in values.items() if day in of}))
+            for day in days
+        ]
+
+    def _claimed_rows(self) -> Iterator[tuple[str, ObservedColumn]]:
+        """The column of each claim about single rows, by the text of its predicate."""
+        for column in self._known.values():
+            name = show_name(column.name)
+            if column.values:
+                yield f"{name} in [{', '.join(map(show_text, column.values))}]", column
+            if column.pattern is not None:
+                yield f"{name} matches {show_text(column.pattern)}", column
+
+    def _values(self, request: MetricRequest, key: str) -> ByDay | None:
+        """The values of a request by day; None for what is not measured here."""
+        arguments = json.loads(key)[2]
+        if request.where is not None or request.grouping is not None:
+            return None
+        measures: dict[str, Callable[[], ByDay]] = {
+            "num_rows": self._rows,
+            "null_count": lambda: self._sums(pc.is_null(self._table.column(arguments[0]))),
+            "unique_count": lambda: self._grouped(arguments[0], "count_distinct"),
+            "average": lambda: self._grouped(arguments[0], "mean"),
+            "duplicate_count": lambda: self._duplicates(arguments),
+        }
+        if request.metric == "violating_rows" and arguments[0]["rows"] in self._sets:
+            return self._violations(arguments[0]["rows"])
+        measure = measures.get(request.metric)
+        return None if measure is None else measure()
+
+    def _rows(self) -> ByDay:
+        return {entry["values"]: entry["counts"] for entry in pc.value_counts(self._on).to_pylist()}
+
+    def _grouped(self, column: str, function: str) -> ByDay:
+        """An aggregate of the values of a column, without NULL."""
+        options = pc.CountOptions("only_valid") if function == "count_distinct" else None
+        values = self._table.column(column)
+        if function == "mean":
+            values = pc.cast(values, pa.float64(), safe=False)
+        table = pa.table({"on": self._on, "it": values}).group_by("on")
+        found = table.aggregate([("it", function, options)])
+        return dict(zip(found["on"].to_pylist(), found[f"it_{function}"].to_pylist(), strict=True))
+
+    def _sums(self, flags: Any) -> ByDay:
+        """The number of rows with a flag, NULL being none."""
+        numbers = pc.cast(pc.fill_null(flags, False), pa.int64())
+        found = pa.table({"on": self._on, "it": numbers}).group_by("on").aggregate([("it", "sum")])
+        return dict(zip(found["on"].to_pylist(), found["it_sum"].to_pylist(), strict=True))
+
+    def _duplicates(self, columns: Sequence[str]) -> ByDay:
+        """The rows less the distinct tuples of their columns."""
+        named = {f"c{number}": self._table.column(name) for number, name in enumerate(columns)}
+        tuples = pa.table({"on": self._on, **named}).group_by(["on", *named]).aggregate([])
+        distinct = pc.value_counts(tuples["on"]).to_pylist()
+        rows = self._rows()
+        return {one["values"]: rows[one["values"]] - one["counts"] for one in distinct}
+
+    def _violations(self, predicate: str) -> ByDay:
+        column = self._sets[predicate]
+        texts = texts_of(self._table.column(column.name))
+        if " in [" in predicate and column.values:
+            valid = pc.is_in(texts, value_set=pa.array(column.values))
+        else:
+            valid = pc.match_substring_regex(texts, column.pattern)
+        return self._sums(pc.and_(pc.invert(valid), pc.is_valid(texts)))
