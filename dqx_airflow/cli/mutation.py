@@ -26,7 +26,9 @@ from dqx_airflow.values import DatasetRef, GateReport, GateRequest, Outcome
 from dqx_airflow.values.output_form import output_form
 
 if TYPE_CHECKING:
-    from dqx_airflow.tuning.mutation import DayRows, Fault, MemoryJudge, Mutation
+    from dqx_airflow.tuning.day_rows import DayRows
+    from dqx_airflow.tuning.mutation import MemoryJudge, Mutation
+    from dqx_airflow.tuning.planted_faults import Fault
 
 MutationFormat: TypeAlias = Literal["text", "json", "summary", "junit"]
 
@@ -71,7 +73,8 @@ def mutate(
     :param verbose: Print the faults that block, too, with what notices them.
     """
     from dqx_airflow.plan.selection import checked_suite, plan_of
-    from dqx_airflow.tuning.mutation import MemoryJudge, mutate, read_days
+    from dqx_airflow.tuning.day_rows import read_days
+    from dqx_airflow.tuning.mutation import MemoryJudge, mutate
 
     file = command.writable(output, force=force)
     command.require_text(format, quiet=quiet, verbose=verbose)

@@ -27,7 +27,7 @@ from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
 from dqx_airflow.errors import DatasetError, RequestError
 from dqx_airflow.plan.in_memory.table import Table
 from dqx_airflow.plan.selection import checked_suite
-from dqx_airflow.tuning.mutation import read_days
+from dqx_airflow.tuning.day_rows import read_days
 from dqx_airflow.values import DatasetRef, Status, Verdict
 
 _IMPORTS = {

@@ -25,7 +25,9 @@ from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.plan.predicates import lookups_of
 from dqx_airflow.tuning.column_tables import ColumnTable
-from dqx_airflow.tuning.mutation import DAY, DayRows, MemoryJudge, Planted, days_of
+from dqx_airflow.tuning.day_rows import DAY, DayRows, days_of
+from dqx_airflow.tuning.mutation import MemoryJudge
+from dqx_airflow.tuning.planted_faults import Planted
 from dqx_airflow.values import DatasetRef
 
 _FAULT = quote_name("dqx: fault")
@@ -36,7 +38,7 @@ _FIRST = date(2000, 1, 1)
 def read_days(
     spark: SparkSession, ref: DatasetRef, on: date, *, days: int, most: int, seed: int
 ) -> DayRows:
-    """Reads the days like `tuning.mutation.read_days`, but any dataset that Spark reads. If the day
+    """Reads the days like `tuning.day_rows.read_days`, but any dataset that Spark reads. If the day
     has more than `most` rows, reads samples of it and of the day before.
 
     :raises DatasetError: the rows cannot be read.
@@ -78,7 +80,7 @@ class SparkJudge(MemoryJudge):
         opened = {ref.name: open_dataset(self.spark, ref) for ref in self.request.datasets}
 
         def kind(one: Planted) -> tuple[str, str]:
-            return one.fault.kind, one.change.retyped or ""
+            return one.fault.kind, one.change.retyped or one.change.lost or ""
 
         for _, of_kind in groupby(sorted(planted, key=kind), kind):
             batch = [*of_kind]
@@ -100,6 +102,7 @@ class SparkJudge(MemoryJudge):
             request
             for request in asked
             if request.dataset == name and request.definition.scan is Scan.FLAT
+            if not (batch[0].change.lost or batch[0].change.added)
             if all(lookup.reference != name for lookup in lookups_of(request))
         ]
         dates = [_FIRST + number * DAY for number in range(len(batch))]
@@ -124,7 +127,9 @@ def _with_faults(dataset: OpenDataset, on: date, batch: Sequence[Planted]) -> Op
         _by_fault([change.cells.get(name, quote_name(name)) for change in changes])
         + f" AS {quote_name(name)}"
         for name in dataset.struct.names
+        if name != changes[0].lost
     ]
+    columns += [f"{sql} AS {quote_name(name)}" for name, sql in changes[0].added.items()]
     times = f"explode(array_repeat(0, {_by_fault([change.times for change in changes])}))"
     dates = f"date_add({quote_literal(_FIRST)}, {_FAULT}) AS {_FAULT}"
     frame: DataFrame = (
