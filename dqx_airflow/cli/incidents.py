@@ -14,15 +14,17 @@ from dqx_airflow.cli.command import TextFormatOption, json_if, print_list
 from dqx_airflow.cli.days import day
 from dqx_airflow.cli.decisions import AuthorOption, author_of
 from dqx_airflow.cli.documented import Commands
-from dqx_airflow.cli.json_objects import incident_object
+from dqx_airflow.cli.json_objects import incident_object, silent_object
 from dqx_airflow.cli.stores import ResultsRootOption, existing_results
 from dqx_airflow.errors import RequestError
+from dqx_airflow.values import NO_REPORT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from dqx_airflow.results.incidents import Incident, JudgedRows
     from dqx_airflow.results.query import StoredResults
+    from dqx_airflow.results.silent_dates import SilentDate
     from dqx_airflow.results.what_changed import Changes
 
 
@@ -47,20 +49,30 @@ def list_(
     ended: Annotated[bool, typer.Option("--all")] = False,
     format: TextFormatOption = "text",
 ) -> None:
-    """List the dates of data that are still blocked or broken, oldest first.
+    """List the dates of data that are still blocked or broken, or have no report, oldest first.
 
     An incident ends when its slice (date, map index, promote_slice) passes, is accepted, or
-    someone closes it. The page "Open dates" in Airflow clears the tasks of all of them in order.
+    someone closes it; a date without a report, when a run of it has one. The page "Open dates" in
+    Airflow clears the tasks of all of them in order, and also knows tasks that were killed.
 
     :param ended: Include those that were repaired, accepted or closed.
     """
     results = existing_results(results_root)
-    shown = [one for one in reversed(_incidents_of(results, gate)) if ended or one.is_open]
+    incidents = _incidents_of(results, gate)
+    shown = [one for one in reversed(incidents) if ended or one.is_open]
     judged = _judged_rows(results, shown)
-    facts = [incident_object(one, judged.get(one.id, ())) for one in shown]
-    rows = [_row(one, judged.get(one.id, ())) for one in shown]
+    listed = [
+        (one.date, incident_object(one, judged.get(one.id, ())), _row(one, judged.get(one.id, ())))
+        for one in shown
+    ]
+    listed += [
+        (one.date, silent_object(one), _silent_row(one))
+        for one in _silent_dates_of(results, gate, incidents)
+    ]
+    listed.sort(key=lambda line: line[0])
     nothing = "no incident" if ended else "no open slice"
-    print_list(json_if(format, facts), _HEAD, rows, nothing)
+    facts = [fact for _, fact, _ in listed]
+    print_list(json_if(format, facts), _HEAD, [row for _, _, row in listed], nothing)
 
 
 @app.command("show")
@@ -110,16 +122,36 @@ def _incidents_of(
     from dqx_airflow.results.query import RunsWanted
 
     found = stored_incidents(results, RunsWanted(since=on, until=on))
-    match = re.fullmatch(r"(.*?)(?:\[(\d+)\])?", gate or "", re.DOTALL)
-    if gate is None or match is None:
+    if gate is None:
         return [*found]
-    own = {*gates_called(results, match[1])}
-    index = match[2]
+    name, index = _name_and_index(gate)
+    own = {*gates_called(results, name)}
     return [
         one
         for one in found
-        if index in (None, str(one.map_index)) and own & {run.run_key.gate for run in one.runs}
+        if index in (None, one.map_index) and own & {run.run_key.gate for run in one.runs}
     ]
+
+
+def _name_and_index(gate: str) -> tuple[str, int | None]:
+    """The name of a gate and the map index in `GATE[3]`; None without one."""
+    match = re.fullmatch(r"(.*?)(?:\[(\d+)\])?", gate, re.DOTALL)
+    assert match is not None
+    return match[1], None if match[2] is None else int(match[2])
+
+
+def _silent_dates_of(
+    results: StoredResults, gate: str | None, incidents: Sequence[Incident]
+) -> list[SilentDate]:
+    """The dates of a gate, or of an instance of it, whose last run left no report.
+
+    :param incidents: the incidents of the gate, whose open dates are not repeated.
+    """
+    from dqx_airflow.results.silent_dates import silent_beside
+
+    name, index = _name_and_index(gate or "")
+    found = silent_beside(incidents, results, None if gate is None else [name])
+    return [one for one in found if index in (None, one.map_index)]
 
 
 def incident_called(found: Sequence[Incident], given: str) -> Incident:
@@ -143,14 +175,20 @@ def close(
     author: AuthorOption = None,
     results_root: ResultsRootOption = None,
 ) -> None:
-    """Close an open incident whose data will not be repaired.
+    """Close an open incident whose data will not be repaired, or a date without a report.
 
     :param reason: Why it is closed.
     """
     from dqx_airflow.results.incidents import CLOSED, IncidentNote, write_notes
 
     results = existing_results(results_root)
-    one = incident_called(_incidents_of(results, gate), incident)
+    incidents = _incidents_of(results, gate)
+    for silent in _silent_dates_of(results, gate, incidents):
+        if incident and silent.id.startswith(incident):
+            write_notes(results, [silent.closed_by(author_of(author), reason.strip())])
+            typer.echo(f"closed: gate {silent.gate_instance}, data of {silent.date}")
+            return
+    one = incident_called(incidents, incident)
     key = one.last.run_key
     if not one.is_open:
         raise RequestError(f"incident {one.id[:8]} of {key.date} has ended: {one.status}")
@@ -172,6 +210,10 @@ def _row(one: Incident, judged: Sequence[JudgedRows]) -> tuple[str, ...]:
     worst = one.last.worst or ""
     day = one.date.isoformat()
     return one.id[:8], gate, day, _status(one), where, worst, by
+
+
+def _silent_row(one: SilentDate) -> tuple[str, ...]:
+    return one.id[:8], one.gate_instance, one.date.isoformat(), NO_REPORT, "", one.error, ""
 
 
 def _whereabouts(judged: JudgedRows) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from dqx_airflow.values import NO_REPORT
 from dqx_airflow.values.output_form import output_form, run_head
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from dqx_airflow.importing.imported_suite import ImportedRule
     from dqx_airflow.results.alerts import Alert, LabelKind
     from dqx_airflow.results.incidents import Incident, IncidentNote, JudgedRows
+    from dqx_airflow.results.silent_dates import SilentDate
     from dqx_airflow.results.stored_labels import Label
     from dqx_airflow.tuning.comparison import ComparedAssertion, ComparedDay
     from dqx_airflow.tuning.tuner import Tuned
@@ -209,6 +211,7 @@ def incident_object(incident: Incident, judged: Sequence[JudgedRows]) -> JsonObj
         status=incident.status,
         outcome=incident.last.outcome,
         worst=incident.last.worst,
+        error=None,
         detected_at=incident.detected_at,
         ended_at=incident.ended_at,
         time_to_detect_seconds=incident.time_to_detect,
@@ -221,6 +224,35 @@ def incident_object(incident: Incident, judged: Sequence[JudgedRows]) -> JsonObj
         not_promoted=[_judged_object(rows) for rows in judged if rows.promoted is None],
         promoted=[_judged_object(rows) for rows in judged if rows.promoted is not None],
         notes=[_note_object(note) for note in incident.notes],
+    )
+
+
+def silent_object(silent: SilentDate) -> JsonObject:
+    """A date without a report, with the keys of an incident."""
+    return _object(
+        run_id=None,
+        gate=silent.gate,
+        date=silent.date,
+        map_index=silent.map_index,
+        scheduler_run=None,
+        id=silent.id,
+        slice="",
+        status=NO_REPORT,
+        outcome=NO_REPORT,
+        worst=None,
+        error=silent.error,
+        detected_at=silent.at,
+        ended_at=None,
+        time_to_detect_seconds=None,
+        time_to_acknowledge_seconds=None,
+        time_to_end_seconds=None,
+        acknowledgement=None,
+        asked_at=None,
+        asked_until=None,
+        without_an_answer=None,
+        not_promoted=[],
+        promoted=[],
+        notes=[],
     )
 
 

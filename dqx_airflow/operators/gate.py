@@ -90,7 +90,7 @@ def _without_frames(run: Callable[..., str]) -> Callable[..., str]:
     """Decorates a method that ends a task: removes our frames from its errors, which Airflow would
     print although their message is complete.
 
-    Stores in XCom why there is no report, for notices, the UI and downstream tasks.
+    Stores in XCom and in the results store why there is no report.
     """
 
     @wraps(run)
@@ -100,14 +100,10 @@ def _without_frames(run: Callable[..., str]) -> Callable[..., str]:
             return run(gate, context, *given, **named)
         except _FAILURES as error:
             if isinstance(error, GateMisconfiguredError | GateInfrastructureError):
-                from dqx_airflow.operators.gate_metrics import emit_metrics
-                from dqx_airflow.operators.summary import XCOM_KEY, failure_summary
+                from dqx_airflow.operators.no_report import end_without_report
 
-                ti = context["ti"]
-                key = gate.request.run_key if gate.request is not None else None
-                name = gate.gate or f"{ti.dag_id}.{ti.task_id}"
-                ti.xcom_push(key=XCOM_KEY, value=failure_summary(error, name, key))
-                emit_metrics(name, context, None)
+                location = getattr(gate, "_results_location", None)
+                end_without_report(gate, context, error, location)
             raise error.with_traceback(None) from error.__cause__
 
     return _run_without_frames
@@ -459,7 +455,8 @@ class GateOperator(SparkJobOperator):
         """
         self._check_settings()
         self.report = None
-        return self._judge(self.check_source(self.build_request(context)), context)
+        self.request = self.build_request(context)
+        return self._judge(self.check_source(self.request), context)
 
     def _judge(self, request: GateRequest, context: Any) -> str:
         """Runs the job of a request, unless this attempt has its reports, and ends the task."""
@@ -569,7 +566,8 @@ class GateOperator(SparkJobOperator):
         self.report = report = combined_report(reports, gate)
         self._push_summary(report, reports, context)
         emit_metrics(gate, context, report)
-        emit_open_slices(gate, context, reports, self._results_location)
+        run_keys = [one.run_key for one in reports]
+        emit_open_slices(gate, context, run_keys, self._results_location)
         send_after(self, sender(reports, self._results_location))
         self._log_report(report, reports)
         if report.outcome is Outcome.BLOCKED and self.on_violation == "ask":

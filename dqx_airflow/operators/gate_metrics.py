@@ -12,8 +12,7 @@ from airflow.providers.common.compat.sdk import conf as airflow_conf
 from dqx_airflow.diagnostics import verdicts
 from dqx_airflow.errors import StoreError
 from dqx_airflow.operators.results_location import ResultsLocation
-from dqx_airflow.operators.summary import NO_REPORT
-from dqx_airflow.values import GateReport, Status
+from dqx_airflow.values import NO_REPORT, GateReport, RunKey, Status
 
 log = logging.getLogger(__name__)
 
@@ -46,14 +45,16 @@ _SENDS_METRICS = ("statsd_on", "statsd_datadog_enabled", "otel_on")
 
 
 def emit_open_slices(
-    gate: str, context: Any, reports: Sequence[GateReport], location: ResultsLocation
+    gate: str, context: Any, run_keys: Sequence[RunKey], location: ResultsLocation
 ) -> None:
-    """Reports how many slices of a gate are still blocked or broken, of all dates and map indexes.
+    """Reports how many slices of a gate are still blocked or broken, or have no report, of all
+    dates and map indexes.
 
     The results store is only queried, for the runs of this gate, if Airflow sends metrics.
     """
     from dqx_airflow.results.incidents import open_slices
     from dqx_airflow.results.query import StoredResults
+    from dqx_airflow.results.silent_dates import silent_beside
 
     if not any(airflow_conf.getboolean("metrics", name, fallback=False) for name in _SENDS_METRICS):
         return
@@ -61,8 +62,10 @@ def emit_open_slices(
     tags = {"gate": gate, "dag_id": ti.dag_id, "task_id": ti.task_id}
     try:
         results = StoredResults(location.root, location.storage_options)
-        still_open = open_slices(results, {report.run_key.gate for report in reports})
+        names = {run_key.gate for run_key in run_keys}
+        still_open = open_slices(results, names)
+        silent = silent_beside(still_open, results, names)
     except StoreError as error:
         log.warning("the open slices are not counted: %s", error)
         return
-    Stats.gauge("dqx.gate.open_slices", len(still_open), tags=tags)
+    Stats.gauge("dqx.gate.open_slices", len(still_open) + len(silent), tags=tags)

@@ -23,7 +23,8 @@ from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.diagnostics.verdicts import format_like_limit, found_text
 from dqx_airflow.operators.links import GateReportLink
 from dqx_airflow.operators.state_changes import change_since
-from dqx_airflow.operators.summary import NO_REPORT, XCOM_KEY, cut
+from dqx_airflow.operators.summary import XCOM_KEY, cut
+from dqx_airflow.values import NO_REPORT
 
 Callback: TypeAlias = Callable[[Any], Any]
 

@@ -11,16 +11,13 @@ from typing import Any
 from dqx_airflow import values
 from dqx_airflow.diagnostics import verdicts
 from dqx_airflow.lineage.names import location_of
-from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Status
+from dqx_airflow.values import NO_REPORT, DatasetSnapshot, GateReport, Outcome, Status
 from dqx_airflow.values.exact import exact_as_written, exact_text, is_decimal, nearest_float
 from dqx_airflow.values.output_form import run_head
 from dqx_airflow.values.redact import redact_urls
 
 XCOM_KEY = "dqx_report"
 """The key of the report's summary in XCom."""
-
-NO_REPORT = "no report"
-"""The outcome in the summary of a gate that has no report."""
 
 TEXTS_OF_A_VERDICT = (
     "expression",

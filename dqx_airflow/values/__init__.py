@@ -9,6 +9,7 @@ form uses cattrs, imported on first use).
 from __future__ import annotations
 
 from dqx_airflow.values.contracts import (
+    NO_REPORT,
     ContractDescription,
     EnforcedClause,
     EnforcedContract,

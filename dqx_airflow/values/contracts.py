@@ -102,6 +102,10 @@ class Outcome(WordEnum):
     BROKEN = "broken"
 
 
+NO_REPORT = "no report"
+"""The state of a run that ended without a report, in the place of an outcome."""
+
+
 def worst_outcome(outcomes: Iterable[Outcome]) -> Outcome:
     """The worst of at least one outcome."""
     ranked = tuple(Outcome)

@@ -189,14 +189,48 @@ def test_open_slices_of_all_dates_are_counted_until_each_is_good(
 ) -> None:
     monkeypatch.setenv("AIRFLOW__METRICS__STATSD_ON", "True")
     counts = []
-    runs = [("2024-05-16", "blocked"), ("2024-05-17", "broken"), ("2024-05-16", "passed")]
+    runs = [
+        ("2024-05-16", "blocked"),
+        ("2024-05-17", "broken"),
+        ("2024-05-18", "exit=1"),
+        ("2024-05-16", "passed"),
+        ("2024-05-18", "passed"),
+    ]
     for number, (on, outcome) in enumerate(runs):
         gate.context["ti"].try_number, gate.context["ti"].id = number + 1, f"attempt-{number}"
         spark_submit.will(outcome)
         with suppress(Exception):
             gate.run(date=on)
         counts.append(backend.kept[("dqx.gate.open_slices", "lake.gate")])
-    assert counts == [1, 2, 1]
+    assert counts == [1, 2, 3, 2, 1]
+
+
+@pytest.mark.parametrize(
+    ("tries", "ends", "is_stored"),
+    [(0, "exit=1", True), (2, "exit=1", False), (2, "no suite", True)],
+)
+def test_a_date_without_a_report_is_stored_unless_the_task_is_tried_again(
+    gate: Gates, spark_submit: SparkSubmit, tmp_path: Path, tries: int, ends: str, is_stored: bool
+) -> None:
+    from airflow.providers.common.compat.sdk import AirflowException
+
+    from dqx_airflow.results.silent_dates import silent_dates
+
+    spark_submit.will("passed")
+    gate.run(date="2024-05-16")
+    gate.context["ti"].max_tries = tries
+    changes = {}
+    if ends == "no suite":
+        changes["suite"] = 'suite "s" { check }'
+    else:
+        spark_submit.will(ends)
+    with pytest.raises(AirflowException) as raised:
+        gate.run(date="2024-05-17", **changes)
+    found = silent_dates(str(tmp_path / "results"))
+    assert [(one.gate, str(one.date), one.map_index) for one in found] == (
+        [("lake.gate", "2024-05-17", -1)] if is_stored else []
+    )
+    assert all(str(raised.value).startswith(one.error[:40]) for one in found)
 
 
 def test_a_store_that_cannot_be_read_costs_a_count_and_not_the_task(
@@ -213,7 +247,7 @@ def test_a_store_that_cannot_be_read_costs_a_count_and_not_the_task(
     (tmp_path / "runs" / "_delta_log").mkdir(parents=True)
     (tmp_path / "runs" / "_delta_log" / f"{0:020}.json").write_text("{")
     report = report_at(datetime(2024, 5, 17, tzinfo=timezone.utc))
-    emit_open_slices("lake.gate", context, [report], ResultsLocation(str(tmp_path)))
+    emit_open_slices("lake.gate", context, [report.run_key], ResultsLocation(str(tmp_path)))
     assert backend.kept == {}
     assert "the open slices are not counted" in caplog.text
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from dqx_airflow.cli.main import app
+from dqx_airflow.results.query import StoredResults
+from dqx_airflow.results.silent_dates import write_silence
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import DatasetSnapshot, Outcome
 from tests.results.samples import PASSED, RUN_KEY, sample_report
@@ -107,6 +109,46 @@ def test_an_incident_is_closed_with_a_reason(root: str) -> None:
     unknown = dql("close", "zz", "--results-root", root, "--reason", "x")
     assert "no incident has an id" in unknown.output
     assert closed["time_to_detect_seconds"] >= 0
+
+
+def test_a_date_without_a_report_is_listed_until_a_run_has_one_or_someone_closes_it(
+    root: str,
+) -> None:
+    results = StoredResults(root)
+    days = [date(2024, 3, day) for day in (2, 3, 4, 5)]
+    keys = [replace(RUN_KEY, date=day, scheduler_run=f"day {day.day}[7]") for day in days]
+    write_silence(results, keys, "the Spark job was killed by signal 9")
+
+    def listed(*more: str) -> list[tuple[str, int, str]]:
+        facts = json.loads(dql("--results-root", root, "--format", "json", *more).stdout)
+        return [(fact["date"], fact["map_index"], fact["status"]) for fact in facts]
+
+    blocked = ("2024-03-02", -1, "blocked")
+    silent = [(str(day), 7, "no report") for day in days]
+    assert listed() == [blocked, *silent]
+    assert listed("--gate", "orders_to_silver[7]") == silent
+    good = sample_report(9, attempt=9, run_key=keys[1], outcome=Outcome.PASSED, verdicts=(PASSED,))
+    now = datetime.now(timezone.utc) + timedelta(minutes=1)
+    ResultsStore(root).write(replace(good, started_at=now, finished_at=now))
+    assert listed() == [blocked, silent[0], *silent[2:]]
+    *_, line = dql("--results-root", root).stdout.splitlines()
+    assert "no report" in line
+    assert "killed by signal 9" in line
+    closed = dql("close", line.split()[0], "--reason", "x", "--results-root", root)
+    assert closed.stdout == "closed: gate orders_to_silver[7], data of 2024-03-05\n"
+    assert listed() == [blocked, silent[0], silent[2]]
+
+
+def test_a_blocked_date_whose_new_run_left_no_report_is_listed_once(root: str) -> None:
+    key = replace(RUN_KEY, gate=f"{RUN_KEY.gate}/Orders", date=date(2024, 3, 2))
+    write_silence(StoredResults(root), [key], "the Spark job failed")
+    lines = dql("--results-root", root).stdout.splitlines()
+    assert [line.split()[3] for line in lines[1:]] == ["blocked"]
+
+
+def test_a_store_without_a_run_gets_no_note(tmp_path: Path) -> None:
+    write_silence(StoredResults(str(tmp_path / "none")), [RUN_KEY], "no such folder")
+    assert not (tmp_path / "none").exists()
 
 
 def test_a_missing_store_is_an_error(tmp_path: Path) -> None:
