@@ -37,9 +37,8 @@ from dqx_airflow.ui.store import StoreClient
 from dqx_airflow.ui.stored_summaries import reported_runs
 from dqx_airflow.ui.summary_view import outcome_of_summary, view_of_summary
 from dqx_airflow.ui.verdict_text import fault_of
-from dqx_airflow.values import EnforcedContract, GateReport, Status, Verdict
+from dqx_airflow.values import NO_REPORT, EnforcedContract, GateReport, Status, Verdict
 
-NO_REPORT = "no report"
 RUNNING = "running"
 NOT_RUN = "not run"
 

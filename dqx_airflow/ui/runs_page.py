@@ -1,9 +1,10 @@
-"""All runs of a gate, newest first, with filters."""
+"""All runs of a gate, newest data first, with filters; runs without a report are among them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date, datetime, timezone
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, NamedTuple
@@ -12,12 +13,16 @@ from fastapi import Depends, Response
 
 from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.report_rows import RunRow
+from dqx_airflow.results.schema import as_utc
 from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.board_page import Cell, gate_rows
-from dqx_airflow.ui.stored_summaries import reported_runs, with_summaries
-from dqx_airflow.ui.summary_view import parsed, view_of_summary
-from dqx_airflow.values import Outcome
+from dqx_airflow.ui.silent_runs import SilentRun, silent_among
+from dqx_airflow.ui.slices_page import key_of_slice, open_of
+from dqx_airflow.ui.store import Answer, StoreClient
+from dqx_airflow.ui.stored_summaries import reported_runs
+from dqx_airflow.ui.summary_view import parsed
+from dqx_airflow.values import NO_REPORT, Outcome
 from dqx_airflow.values.typed_values import day_in
 
 RUNS_OF_A_PAGE = 50
@@ -44,34 +49,80 @@ class RunFilters(responses.Filters):
             {"partial": True, "whole": False}.get(self.part),
         )
 
+    def wants_silent(self, silent: SilentRun) -> bool:
+        """Whether a run without a report matches: it has judged no assertion."""
+        since, until = day_in(self.since), day_in(self.until)
+        index = responses.whole_number(self.instance)
+        if parsed(Outcome, self.outcome) is not None or self.part in ("partial", "whole"):
+            return False
+        if index is not None and index != silent.run.map_index:
+            return False
+        if silent.date is None:
+            return since is None and until is None
+        return (since or date.min) <= silent.date <= (until or date.max)
+
 
 router = PageRouter()
 
-_MOST_SILENT = 20
-
 
 class RunsPage(NamedTuple):
-    """A page of the runs of a gate. `counts` are the runs by outcome, `silent` the last runs
-    without a report, and `left` those in Airflow if the results store knows none."""
+    """A page of the runs of a gate. `rows` are those with a report, `silent` those without one,
+    `counts` all of them by outcome, and `left` those in Airflow if the results store knows none."""
 
     gate: str
     rows: tuple[RunRow, ...]
+    silent: tuple[SilentRun, ...]
     paging: responses.Paging
     counts: dict[str, int]
-    silent: list[airflow.TaskRun]
     left: tuple[Cell, ...]
     problem: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    """A line of the table: a run with a report, or one without."""
+
+    report: RunRow | None = None
+    silent: SilentRun | None = None
+
+    @property
+    def age(self) -> tuple[date, datetime]:
+        """The date of the data and the start of the run, by which lines are ordered. A run whose
+        date is unknown stands at the time of its DAG run."""
+        if self.report is not None:
+            return self.report.run_key.date, as_utc(self.report.started_at)
+        assert self.silent is not None
+        run = self.silent.run
+        at = as_utc(run.started or run.run_after or _NEVER)
+        return self.silent.date or as_utc(run.run_after or at).date(), at
+
+
+_NEVER = datetime.min.replace(tzinfo=timezone.utc)
+
+
+def _lines_of(
+    page: responses.Paging, reports: Sequence[RunRow], skipped: int, silent: Sequence[SilentRun]
+) -> list[RunLine]:
+    """The lines of a page: the reports and the silent runs in one order, newest data first.
+
+    :param reports: the reports around those of the page, in their order, after the first `skipped`.
+    :param silent: all silent runs.
+    """
+    lines = [RunLine(report=one) for one in reports] + [RunLine(silent=one) for one in silent]
+    lines.sort(key=lambda line: line.age, reverse=True)
+    return lines[page.skipped - skipped :][: page.size]
+
+
 @router.get("/runs", dependencies=[airflow.READS_DAG])
 def runs_of_gate(
-    session: airflow.SessionDep,
+    visitor: airflow.VisitorDep,
     filters: Annotated[RunFilters, Depends()],
     page: responses.PageNumber,
     dag_id: str = "",
     task_id: str = "",
 ) -> responses.Page[RunsPage] | Response:
     """All runs of a gate."""
+    session = visitor.session
     client = responses.store_client()
     recent = reported_runs(session, client, [(dag_id, task_id)])
     if not any(run.is_gate for run in recent):
@@ -81,31 +132,64 @@ def runs_of_gate(
             f"Task {task_id} of DAG {dag_id} has not reported as a gate.",
         )
     (row,) = gate_rows(recent, {})
-    ended = with_summaries(client, airflow.ended_runs(session, dag_id, task_id))
-    silent = [run for run in ended if view_of_summary(run.pushed) is None]
+    ended = airflow.ended_runs(session, dag_id, task_id)
+    all_silent = silent_among(client, ended, recent)
+    silent = [one for one in all_silent if filters.wants_silent(one)]
+    keys = _keys_to_clear(visitor, client, (dag_id, task_id), recent) if silent else {}
     session.close()
     gates = client.ask(lambda store: store.gates_of({run.attempt_id for run in recent}))
     wanted = filters.wanted(gates.found)
     counted = client.ask(lambda store: store.count_runs(wanted))
     counts = dict(counted.found)
-    total = sum(counts.values()) if wanted.outcome is None else counts.get(wanted.outcome, 0)
-    paging = responses.Paging.of(page, total, RUNS_OF_A_PAGE)
-    lines = client.ask(lambda store: store.runs(wanted, RUNS_OF_A_PAGE, paging.skipped))
+    judged = sum(counts.values()) if wanted.outcome is None else counts.get(wanted.outcome, 0)
+    if filters.outcome == NO_REPORT:
+        judged = 0
+    paging = responses.Paging.of(page, judged + len(silent), RUNS_OF_A_PAGE)
+    # Each silent run moves the reports after it by one line.
+    skipped = max(paging.skipped - len(silent), 0)
+    most = RUNS_OF_A_PAGE + len(silent)
+    found: Answer[RunRow] = Answer()
+    if judged:
+        found = client.ask(lambda store: store.runs(wanted, most, skipped))
+    lines = _lines_of(paging, found.found, skipped, silent)
     at = partial(responses.address, "runs", dag_id=dag_id, task_id=task_id)
     return responses.Page(
         "runs.html",
         RunsPage(
             gate=row.gate,
-            rows=lines.found,
+            rows=tuple(line.report for line in lines if line.report is not None),
+            silent=tuple(line.silent for line in lines if line.silent is not None),
             paging=paging,
-            counts={outcome.value: counts.get(outcome.value, 0) for outcome in Outcome},
-            silent=silent[:_MOST_SILENT],
+            counts={outcome.value: counts.get(outcome.value, 0) for outcome in Outcome}
+            | {NO_REPORT: len(silent)},
             left=() if gates.found else row.cells,
-            problem=gates.problem or counted.problem or lines.problem,
+            problem=gates.problem or counted.problem or found.problem,
         ),
+        lines=lines,
+        keys=keys,
+        token=responses.form_token(visitor.user),
         dag_id=dag_id,
         task_id=task_id,
         at=lambda **changes: at(**{**filters.query, **changes}),
         filters=filters,
         is_mapped=any(run.map_index >= 0 for run in recent),
     )
+
+
+def _keys_to_clear(
+    visitor: airflow.Visitor,
+    client: StoreClient,
+    task: tuple[str, str],
+    recent: Sequence[airflow.TaskRun],
+) -> dict[tuple[str, int], str]:
+    """The keys of the open dates without a report that the user may clear, by the DAG run and the
+    map index of their tasks."""
+    if not visitor.may_clear(task[0]):
+        return {}
+    tasks = airflow.GateTasks(frozenset([task]), {})
+    found, _ = open_of(visitor.session, client, tasks, recent)
+    return {
+        (one.task.run_id, one.map_index): key_of_slice(one)
+        for one in found
+        if one.state == NO_REPORT and one.task is not None
+    }

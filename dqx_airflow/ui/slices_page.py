@@ -3,7 +3,7 @@ no report; and the buttons that clear them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import cache
@@ -12,20 +12,19 @@ from typing import Any, NamedTuple
 
 from fastapi import Response
 
-from dqx_airflow.operators.summary import NO_REPORT
 from dqx_airflow.results.incidents import WAITING, Incident, JudgedRows, judged_rows, open_slices
 from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.schema import as_utc
+from dqx_airflow.results.silent_dates import settled_at
 from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.clearing import clear_tasks
 from dqx_airflow.ui.deciding import HeldBack
 from dqx_airflow.ui.questions import as_airflow_knows
 from dqx_airflow.ui.responses import Form, Page, Refused, form_token
+from dqx_airflow.ui.silent_runs import SilentRun, silent_among
 from dqx_airflow.ui.store import StoreClient
-from dqx_airflow.ui.stored_summaries import with_summaries
-from dqx_airflow.ui.summary_view import mapping_of, outcome_of_summary, parsed
-from dqx_airflow.values import RunKey
+from dqx_airflow.values import NO_REPORT
 from dqx_airflow.values.typed_values import days_before
 
 router = PageRouter()
@@ -121,92 +120,45 @@ def _silent_slices(
     session: Any, client: StoreClient, tasks: airflow.GateTasks, recent: Sequence[airflow.TaskRun]
 ) -> list[OpenSlice]:
     """The dates whose newest run failed without a report."""
-    failed = with_summaries(client, airflow.failed_runs(session, tasks.tasks))
-    silent = [run for run in failed if outcome_of_summary(run.pushed) is None]
-    wanted = RunsWanted(attempt_ids={run.attempt_id for run in silent})
-    rows = client.ask(lambda store: tuple(store.run_rows(wanted, ("attempt_id",)))).found
-    stored = {row["attempt_id"] for row in rows}  # if Airflow has deleted their XComs
-    silent = [run for run in silent if run.attempt_id not in stored]
-    if not silent:
-        return []
-    days = _days_between([*recent, *failed])
+    failed = airflow.failed_runs(session, tasks.tasks)  # newest first
     slices: dict[tuple[object, ...], OpenSlice] = {}
-    for run in silent:  # newest first
-        one = _silent_slice(run, days)
-        slices.setdefault((one.dag_id, one.task_id, one.map_index, one.date or run.run_id), one)
-    judged = _judged_since(client, slices.values())
-    return [one for one in slices.values() if not _is_judged(one, judged)]
+    for silent in silent_among(client, failed, recent):
+        one = _silent_slice(silent)
+        place = one.dag_id, one.task_id, one.map_index, one.date or silent.run.run_id
+        slices.setdefault(place, one)
+    dates = [one.date for one in slices.values() if one.date is not None]
+    if not dates:
+        return [*slices.values()]
+    settled = dict(
+        client.ask(lambda store: tuple(settled_at(store, min(dates), max(dates)).items())).found
+    )
+    return [one for one in slices.values() if not _is_settled(one, settled)]
 
 
-def _silent_slice(
-    run: airflow.TaskRun, days: Mapping[tuple[str, str], frozenset[int]]
-) -> OpenSlice:
-    pushed = mapping_of(run.pushed)
+def _silent_slice(silent: SilentRun) -> OpenSlice:
+    run = silent.run
     return OpenSlice(
         state=NO_REPORT,
-        date=_date_of(run, pushed, days),
+        date=silent.date,
         dag_id=run.dag_id,
         task_id=run.task_id,
         map_index=run.map_index,
         task=airflow.TaskRef(run.dag_id, run.run_id, run.task_id, run.map_index, run.label or None),
         since=run.ended,
-        error=str(pushed.get("error") or ""),
+        error=silent.error,
     )
 
 
-def _date_of(
-    run: airflow.TaskRun, pushed: Mapping[str, Any], days: Mapping[tuple[str, str], frozenset[int]]
-) -> date | None:
-    """The date of the data of a run without a report: as the task stored it, else as far from the
-    logical date as in other runs of the gate. None if they differ."""
-    stored = parsed(date.fromisoformat, str(pushed.get("date") or ""))
-    if stored is not None or run.logical_date is None:
-        return stored
-    known = days.get((run.dag_id, run.task_id), frozenset({0}))
-    if len(known) != 1:
-        return None
-    return date.fromordinal(run.logical_date.date().toordinal() + min(known))
+def _is_settled(one: OpenSlice, settled: Mapping[tuple[str, date, int], datetime]) -> bool:
+    """Whether a later run judged the slice, such as a run that was triggered by hand, or someone
+    closed it.
 
-
-def _days_between(runs: Iterable[airflow.TaskRun]) -> dict[tuple[str, str], frozenset[int]]:
-    """The days from the logical date of runs to the date of their data, by DAG and task."""
-    found: dict[tuple[str, str], set[int]] = {}
-    for run in runs:
-        judged = parsed(date.fromisoformat, str(mapping_of(run.pushed).get("date") or ""))
-        if judged is not None and run.logical_date is not None:
-            days = judged.toordinal() - run.logical_date.date().toordinal()
-            found.setdefault((run.dag_id, run.task_id), set()).add(days)
-    return {task: frozenset(days) for task, days in found.items()}
-
-
-_Judged = Mapping[tuple[str, date, int], datetime]
-"""The end of the last run in the store, by the name of the gate, the date and the map index."""
-
-
-def _judged_since(client: StoreClient, slices: Iterable[OpenSlice]) -> _Judged:
-    """The last runs on the dates of slices, by the default names of their gates."""
-    dated = [one for one in slices if one.date is not None]
-    if not dated:
-        return {}
-    dates = [one.date for one in dated if one.date is not None]
-    wanted = RunsWanted(since=min(dates), until=max(dates))
-    columns = ("gate", "dataset_date", "scheduler_run", "finished_at")
-    rows = client.ask(lambda store: tuple(store.run_rows(wanted, columns))).found
-    found: dict[tuple[str, date, int], datetime] = {}
-    for row in rows:
-        run_key = RunKey(row["gate"], row["dataset_date"], row["scheduler_run"])
-        key = run_key.gate.partition("/")[0], run_key.date, run_key.map_index
-        ended = as_utc(row["finished_at"])
-        found[key] = max(found.get(key, ended), ended)
-    return found
-
-
-def _is_judged(one: OpenSlice, judged: _Judged) -> bool:
-    """Whether a later run judged the slice, such as a run that was triggered by hand."""
+    :param settled: by the default name of the gate, the date and the map index.
+    """
     if one.date is None:
         return False
-    ended = judged.get((f"{one.dag_id}.{one.task_id}", one.date, one.map_index))
-    return ended is not None and (one.since is None or ended > as_utc(one.since))
+    at = settled.get((f"{one.dag_id}.{one.task_id}", one.date, one.map_index))
+    return at is not None and (one.since is None or at > as_utc(one.since))
 
 
 _MOST_SLICES = 500
@@ -347,11 +299,11 @@ def slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep) -> Page[SlicesP
         clears=clears,
         can_clear=sum(one.task is not None and one.dag_id in clears for one in rows),
         token=form_token(visitor.user),
-        key_of=_key_of,
+        key_of=key_of_slice,
     )
 
 
-def _key_of(one: OpenSlice) -> str:
+def key_of_slice(one: OpenSlice) -> str:
     """The key of a slice in the form of the list."""
     own = one.incident.id if one.incident else one.task
     return responses.key_of_row(one.dag_id, one.task_id, own)
@@ -366,7 +318,7 @@ def clear_slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep, form: For
     keys = {*form.get(responses.PICKED, "").split()}
     if not keys:
         raise Refused(HTTPStatus.BAD_REQUEST, "No date is selected: check the dates to clear.")
-    about = [one for one in found if _key_of(one) in keys]
+    about = [one for one in found if key_of_slice(one) in keys]
     if problem is not None:
         raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, problem)
     if not about:
@@ -377,4 +329,11 @@ def clear_slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep, form: For
         raise Refused(HTTPStatus.FORBIDDEN, "You may not clear tasks of these DAGs.")
     refs = dict.fromkeys(one.task for one in allowed if one.task is not None)
     dates = [one.date for one in allowed]
-    return clear_tasks(visitor, [*refs], dates, form, "slices", responses.address("slices"))
+    return clear_tasks(visitor, [*refs], dates, form, "slices", _page_before(form, allowed[0]))
+
+
+def _page_before(form: Form, one: OpenSlice) -> str:
+    """The page of the form: an address that we construct, whatever the form contains."""
+    if form.get("back") == "runs":
+        return responses.runs_address(one.dag_id, one.task_id)
+    return responses.address("slices")

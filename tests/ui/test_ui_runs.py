@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import replace
 from datetime import timedelta
@@ -95,12 +96,72 @@ def test_a_superseded_attempt_is_not_listed(get: Get, scene: Scene) -> None:
     )
 
 
-def test_runs_without_a_report_are_listed_with_their_logs(get: Get, scene: Scene) -> None:
+def test_runs_without_a_report_stand_between_the_others_by_their_dates(
+    get: Get, post: Get, scene: Scene
+) -> None:
+    for back in (0, 2):
+        scene.ran(report_of(1 + back, on=DAY - timedelta(days=back)), number=1 + back)
+    for back in (1, 3):
+        scene.task(on=DAY - timedelta(days=back), state="failed", number=20 + back)
+    page = Html(get(RUNS, "eve").text)
+    dates = re.findall(r"(blocked|no report) (2024-03-\d\d)", page.text)
+    assert dates == [
+        ("blocked", "2024-03-20"),
+        ("no report", "2024-03-19"),
+        ("blocked", "2024-03-18"),
+        ("no report", "2024-03-17"),
+    ]
+    assert "2 no report" in page.text
+    assert "4 runs" in page.text
+    assert page.links["log"].endswith("/tasks/gate")
+    listed = get(f"api/v1/{RUNS}").json()
+    assert [one["date"] for one in listed["silent"]] == ["2024-03-19", "2024-03-17"]
+    clear = [form for form in page.forms if "pick" in form]
+    assert len(clear) == 2
+    assert not [form for form in Html(get(RUNS, "ada").text).forms if "pick" in form]
+    cleared = post("slices", **clear[0])
+    assert cleared.headers["location"] == "runs?dag_id=lake&task_id=gate"
+    assert "2024-03-19" not in Html(get(RUNS).text).text
+
+
+@pytest.mark.parametrize(
+    ("query", "dates"),
+    [
+        ("outcome=no report", ["2024-03-19"]),
+        ("outcome=blocked", ["2024-03-20"]),
+        ("until=2024-03-19", ["2024-03-19"]),
+        ("since=2024-03-20", ["2024-03-20"]),
+        ("part=whole", ["2024-03-20"]),
+        ("instance=3", []),
+    ],
+)
+def test_the_filters_choose_runs_without_a_report_as_well(
+    get: Get, scene: Scene, query: str, dates: list[str]
+) -> None:
     scene.ran(report_of())
     scene.task(on=DAY - timedelta(days=1), state="failed", number=2)
-    page = Html(get(RUNS).text)
-    assert "Ended without a report" in page.text
-    assert page.links["log"] == "../dags/lake/runs/scheduled__2024-03-19/tasks/gate"
+    text = Html(get(f"{RUNS}&{query}").text).text
+    assert re.findall(r"(?:blocked|no report) (2024-03-\d\d)", text) == dates
+
+
+def test_runs_without_a_report_keep_their_place_over_pages(
+    get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dqx_airflow.ui import runs_page
+
+    monkeypatch.setattr(runs_page, "RUNS_OF_A_PAGE", 3)
+    silent = {1, 4, 5, 8}
+    for back in range(10):
+        on = DAY - timedelta(days=back)
+        if back in silent:
+            scene.task(on=on, state="failed", number=50 + back)
+        else:
+            scene.ran(report_of(1 + back, on=on), number=1 + back)
+    dates = []
+    for number in range(1, 5):
+        text = Html(get(f"{RUNS}&page={number}").text).text
+        dates += re.findall(r"(?:blocked|no report) (2024-03-\d\d)", text)
+    assert dates == [str(DAY - timedelta(days=back)) for back in range(10)]
 
 
 def test_without_the_store_the_list_has_the_last_runs_in_airflow(
