@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -25,6 +25,7 @@ from dqx_airflow.results.query import equals
 from dqx_airflow.results.schema import RUNS
 from dqx_airflow.results.stored_labels import Label, write_labels
 from dqx_airflow.ui import airflow, responses
+from dqx_airflow.ui.alert_lines import AlertLine, judged_alike, lines_of, rows_judged
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.assertion_view import SPARK_HEIGHT, SPARK_WIDTH
 from dqx_airflow.ui.board_page import gate_rows, recent_attempts
@@ -36,7 +37,10 @@ from dqx_airflow.ui.verdict_text import reading_of
 from dqx_airflow.values import Verdict
 
 MOST_SHOWN = 30
-"""The maximum number of alerts on the page; filters lead to the others."""
+"""The maximum number of lines on the page; filters lead to the others."""
+
+_MOST_COMPARED = 300
+"""How many of the first alerts are compared with each other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +52,8 @@ class AlertFilters(responses.Filters):
     show: str = ""
 
 
-def chosen_alerts(recent: Iterable[Alert], filters: AlertFilters) -> tuple[tuple[Alert, ...], int]:
-    """The displayed alerts, in the order of the page, and the number of other matches."""
+def chosen_alerts(recent: Iterable[Alert], filters: AlertFilters) -> list[Alert]:
+    """The matching alerts, in the order of the page."""
     groups: dict[AssertionOfGate, list[Alert]] = {}
     for alert in recent:
         if filters.show == "all" or alert.label is None:
@@ -57,25 +61,31 @@ def chosen_alerts(recent: Iterable[Alert], filters: AlertFilters) -> tuple[tuple
     ranked = sorted(groups.values(), key=_rank)
     for group in ranked:
         group.sort(key=lambda alert: (alert.label is not None, -alert.date.toordinal()))
-    ordered = [*chain.from_iterable(ranked)]
-    return tuple(ordered[:MOST_SHOWN]), max(len(ordered) - MOST_SHOWN, 0)
+    return [*chain.from_iterable(ranked)]
 
 
 @dataclass(frozen=True, slots=True)
 class AlertGroup:
     """The displayed alerts of an assertion, and the number of its alerts without a label.
-    `instance` is the instance of a mapped gate, or empty."""
+    `instance` is the instance of a mapped gate, or empty. In `lines`, each alert has those of other
+    gates about the same rows beside it."""
 
     gate: str
     instance: str
     unlabelled: int
     spark: NotInJson[Chart | None]
-    alerts: list[Alert]
+    lines: list[AlertLine]
+
+    @property
+    def also(self) -> NotInJson[list[str]]:
+        """The other gates with the same alerts."""
+        gates = (alert.gate for line in self.lines for alert in line.also)
+        return [*dict.fromkeys(gates)]
 
 
 def _groups(
     recent: Iterable[Alert],
-    shown: Sequence[Alert],
+    shown: Sequence[AlertLine],
     past: Mapping[AssertionOfGate, Sequence[tuple[date, Verdict]]],
     tasks: Mapping[str, airflow.TaskRef],
 ) -> list[AlertGroup]:
@@ -86,14 +96,18 @@ def _groups(
     :param tasks: the tasks of attempts, as far as Airflow knows them.
     """
     without = Counter(alert.key for alert in recent if alert.label is None)
-    groups: dict[AssertionOfGate, list[Alert]] = {}
-    for alert in shown:
-        groups.setdefault(alert.key, []).append(alert)
+    groups: dict[AssertionOfGate, list[AlertLine]] = {}
+    for line in shown:
+        groups.setdefault(line.alert.key, []).append(line)
     return [
         AlertGroup(
-            key[0], _instance(alerts, tasks), without[key], _spark(past.get(key, ())), alerts
+            gate=key[0],
+            instance=_instance([line.alert for line in lines], tasks),
+            unlabelled=without[key],
+            spark=_spark(past.get(key, ())),
+            lines=lines,
         )
-        for key, alerts in groups.items()
+        for key, lines in groups.items()
     ]
 
 
@@ -160,15 +174,24 @@ def alerts(
     visitor.session.close()
     gates = client.ask(lambda store: store.gates_of(recent_attempts(selected)))
     answer = client.ask(lambda store: recent_alerts(store, gates.found))
-    selection, more = chosen_alerts(answer.found, filters)
+    chosen = chosen_alerts(answer.found, filters)
+    alike = judged_alike(chosen[:_MOST_COMPARED])
+    rows_of_runs = client.ask(lambda store: rows_judged(store, alike))
+    all_lines = lines_of(chosen, dict(rows_of_runs.found))
+    lines = all_lines[:MOST_SHOWN]
+    more = len(all_lines) - len(lines)
+    selection = [line.alert for line in lines]
     shown = client.ask(lambda store: with_failing_rows(store, selection))
+    for line, alert in zip(lines, shown.found, strict=False):
+        line.alert = alert
     keys = {alert.key for alert in selection}
     until = max((alert.date for alert in answer.found), default=date.max)
     past = client.ask(lambda store: tuple(histories(store, keys, until).items()))
-    labelled = airflow.tasks_of(visitor.session, {alert.attempt_id for alert in selection})
+    attempts = {alert.attempt_id for line in lines for alert in line.alerts}
+    labelled = airflow.tasks_of(visitor.session, attempts)
     dag_ids = {task.dag_id for task in labelled.values()}
     editable = {*filter(visitor.may_edit, dag_ids)}
-    groups = _groups(answer.found, shown.found, dict(past.found), labelled)
+    groups = _groups(answer.found, lines, dict(past.found), labelled)
     unlabelled = sum(alert.label is None for alert in answer.found)
     problem = answer.problem or shown.problem or past.problem
     return responses.Page(
@@ -179,8 +202,17 @@ def alerts(
         filters=filters,
         read_only=client.read_only() if editable else None,
         token=responses.form_token(visitor.user),
-        key_of=_key_of,
+        keys_of=partial(_keys_of, labelled, editable),
     )
+
+
+def _keys_of(
+    tasks: Mapping[str, airflow.TaskRef], editable: Collection[str], lines: Iterable[AlertLine]
+) -> str:
+    """The keys of the alerts of lines that the user may label, as the value of one box."""
+    alerts = [alert for line in lines for alert in line.alerts]
+    own = [one for one in alerts if one.attempt_id in tasks]
+    return " ".join(_key_of(one) for one in own if tasks[one.attempt_id].dag_id in editable)
 
 
 def _key_of(alert: Alert) -> str:

@@ -6,11 +6,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
 from dqx_airflow.results.stored_labels import Label, read_labels
-from dqx_airflow.values import Outcome
+from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome
 from tests.ui.ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, ROWS, Get, Html, Scene, report_of
 
 pytestmark = pytest.mark.airflow
@@ -36,7 +37,7 @@ def _forms(page: str) -> list[dict[str, str]]:
 def _picks(page: str) -> dict[str, str]:
     """The keys of the alerts that can be checked, by what a screen reader says."""
     boxes = Html(page).all("input", name="pick")
-    return {box["aria-label"] or "": box["value"] or "" for box in boxes}
+    return {str(box["aria-label"]): box["value"] or "" for box in boxes if "aria-label" in box}
 
 
 def labels(scene: Scene) -> tuple[Label, ...]:
@@ -372,6 +373,53 @@ def test_a_series_of_alerts_gets_one_label(get: Get, post: Get, scene: Scene) ->
     assert {(label.ground_truth, label.reason) for label in labels(scene)} == {(False, "holiday")}
     assert logged(scene) == [("dqx label", "eve", "lake", "gate")] * 3
     assert "Every failure has a label" in Html(get("alerts", "eve").text).text
+
+
+def test_one_box_stands_for_all_alerts_of_an_assertion(get: Get, post: Get, scene: Scene) -> None:
+    scene.days("bbbbbb")
+    html = get("alerts", "eve").text
+    (form,) = Html(html).forms
+    (everything,) = [
+        str(box["value"]) for box in Html(html).all("input", name="pick") if "aria-label" not in box
+    ]
+    assert len(everything.split()) == len(_picks(html)) == 6
+    assert "all 6" in Html(html).text
+    assert "show 3 more" in Html(html).text
+    answer = post("label", **form, pick=everything, ground_truth="real", reason="late load")
+    assert answer.status_code == 303
+    assert len(labels(scene)) == 6
+
+
+def of_gate(dag_id: str, number: int, **changes: Any) -> GateReport:
+    own = {"fingerprint": "11fe02aa", **changes}
+    data = DatasetSnapshot("orders", "s3://lake/orders/", "delta", rows=5000, **own)
+    return report_of(number, dag_id=dag_id, verdicts=(BAD_NULLS,), datasets=(data,))
+
+
+def test_the_same_rows_in_several_gates_are_one_line_with_one_label(
+    get: Get, post: Get, scene: Scene
+) -> None:
+    scene.dag("pond", team="blue")
+    gates = ("lake", "sea", "pond", "moor", "bog")
+    others = {"moor": {"fingerprint": "c7720e4f"}, "bog": {"fingerprint": None}}
+    for number, dag_id in enumerate(gates, start=1):
+        scene.ran(of_gate(dag_id, number, **others.get(dag_id, {})), dag_id=dag_id, number=number)
+    groups = get("api/v1/alerts", "eve").json()["groups"]
+    lines = {
+        line["alert"]["gate"]: [one["gate"] for one in line["also"]]
+        for group in groups
+        for line in group["lines"]
+    }
+    assert lines == {"bog.gate": [], "lake.gate": ["sea.gate"], "moor.gate": []}
+    html = get("alerts", "eve").text
+    assert "same rows in sea.gate" in Html(html).text
+    assert "4 without a label" in Html(html).text
+    (form,) = Html(html).forms
+    both = next(box for box in Html(html).all("input", name="pick") if " " in str(box["value"]))
+    answer = post("label", **form, pick=str(both["value"]), ground_truth="false_alarm")
+    assert answer.status_code == 303
+    assert {label.gate for label in labels(scene)} == {"lake.gate", "sea.gate"}
+    assert sorted(entry[2] for entry in logged(scene)) == ["lake", "sea"]
 
 
 def picked(keys: list[str]) -> list[str]:
