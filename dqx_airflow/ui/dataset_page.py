@@ -1,16 +1,15 @@
-"""The pages of datasets, each identified by its location: the index of all that gates read or fill,
-and the findings of all gates in one of them, with their times."""
+"""The page of a dataset, which its location identifies: the findings of all gates, with times."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import date
 from http import HTTPStatus
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from fastapi import Depends, Response
+from fastapi import Response
 
 from dqx_airflow.diagnostics.verdicts import is_age
 from dqx_airflow.lineage.names import trimmed_location
@@ -18,10 +17,11 @@ from dqx_airflow.ui import board_page, report_view, responses
 from dqx_airflow.ui.airflow import SessionDep, TaskRun, TasksDep, instance_of
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.assertion_view import WIDE_HEIGHT, WIDE_WIDTH, histories
-from dqx_airflow.ui.board_page import STATES_WORST_FIRST, GateRow, counts_line, gate_rows
+from dqx_airflow.ui.board_page import GateRow, counts_line, gate_rows
 from dqx_airflow.ui.chart import Chart, PastValue, chart_of
+from dqx_airflow.ui.datasets_page import DatasetRow, dataset_rows
 from dqx_airflow.ui.json_members import NotInJson
-from dqx_airflow.ui.responses import Filters, PageNumber, Paging, report_address
+from dqx_airflow.ui.responses import PageNumber, Paging, report_address
 from dqx_airflow.ui.stored_summaries import reported_runs
 from dqx_airflow.ui.summary_view import (
     Summary,
@@ -32,80 +32,6 @@ from dqx_airflow.ui.summary_view import (
 )
 from dqx_airflow.ui.verdict_text import reading_of
 from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Status, Verdict
-
-
-@dataclass(frozen=True, slots=True)
-class DatasetRow:
-    """A location. `names` are its names in gates, `gates` those that read it, worst first, and
-    `promoted_by` those that promote rows into it."""
-
-    location: str
-    names: tuple[str, ...]
-    gates: tuple[GateRow, ...]
-    promoted_by: tuple[GateRow, ...]
-
-    @property
-    def label(self) -> str:
-        """Its name in gates, or its location."""
-        return ", ".join(self.names) or self.location
-
-    @property
-    def state(self) -> str:
-        """The worst status of its gates; empty if no gate reads it."""
-        return self.gates[0].state if self.gates else ""
-
-    @property
-    def ran(self) -> datetime | None:
-        """When a gate last read it."""
-        return max((row.ran for row in self.gates if row.ran), default=None)
-
-    @property
-    def contracts(self) -> tuple[str, ...]:
-        """The ids of the contracts that gates enforce on it."""
-        return tuple(dict.fromkeys(contract.id for row in self.gates for contract in row.contracts))
-
-    def is_found(self, words: Sequence[str]) -> bool:
-        """Whether each of the words, in lower case, is in its location or in one of its names."""
-        rows = (*self.gates, *self.promoted_by)
-        texts = (self.location, *self.names, *self.contracts, *(row.gate for row in rows))
-        text = "\n".join(texts).lower()
-        return all(word in text for word in words)
-
-
-@dataclass(frozen=True, slots=True)
-class IndexFilters(Filters):
-    """The filters of the index."""
-
-    search: str = ""
-    outcome: str = ""
-
-
-def dataset_rows(gates: Sequence[GateRow]) -> tuple[DatasetRow, ...]:
-    """A row for each location, worst first.
-
-    :param gates: worst first.
-    """
-    readers: dict[str, list[GateRow]] = {}
-    writers: dict[str, list[GateRow]] = {}
-    names: dict[str, list[str]] = {}
-    for row in gates:
-        for location in dict.fromkeys(dataset.location for dataset in row.datasets):
-            readers.setdefault(location, []).append(row)
-        for location in row.promotions:
-            writers.setdefault(location, []).append(row)
-        for dataset in row.datasets:
-            names.setdefault(dataset.location, []).append(dataset.name)
-    rows = [
-        DatasetRow(
-            location,
-            tuple(dict.fromkeys(names.get(location, ()))),
-            tuple(readers.get(location, ())),
-            tuple(writers.get(location, ())),
-        )
-        for location in dict.fromkeys((*readers, *writers))
-    ]
-    ranks = {state: place for place, state in enumerate((*STATES_WORST_FIRST, ""))}
-    return tuple(sorted(rows, key=lambda row: (ranks[row.state], row.location)))
 
 
 def runs_reading(runs: Iterable[TaskRun], location: str) -> list[TaskRun]:
@@ -259,40 +185,6 @@ def _assertion(history: Sequence[tuple[PastValue, Verdict]]) -> AssertionHistory
     return AssertionHistory(newest, past, failures, chart)
 
 
-class DatasetsPage(NamedTuple):
-    """A page of the datasets that gates read or fill."""
-
-    rows: tuple[DatasetRow, ...]
-    paging: Paging
-
-
-def _recent_runs(session: Any, tasks: TasksDep) -> tuple[TaskRun, ...]:
-    return reported_runs(session, responses.store_client(), tasks.tasks)
-
-
-@router.get("/datasets")
-def datasets(
-    session: SessionDep,
-    tasks: TasksDep,
-    filters: Annotated[IndexFilters, Depends()],
-    page: PageNumber,
-) -> responses.Page[DatasetsPage]:
-    """The datasets of the gates of all DAGs that the user may read."""
-    rows = dataset_rows(gate_rows(_recent_runs(session, tasks), tasks.dags))
-    session.close()
-    words = filters.search.lower().split()
-    matching = [row for row in rows if filters.outcome in ("", row.state) and row.is_found(words)]
-    paging = Paging.of(page, len(matching))
-    states = {row.state for row in rows}
-    return responses.Page(
-        "datasets.html",
-        DatasetsPage(paging.shown(matching), paging),
-        known=len(rows),
-        outcomes=[state for state in STATES_WORST_FIRST if state in states],
-        filters=filters,
-    )
-
-
 class DatasetPage(NamedTuple):
     """A dataset, and a page of the findings of its gates."""
 
@@ -307,7 +199,7 @@ def dataset(
     session: SessionDep, tasks: TasksDep, page: PageNumber, place: str = ""
 ) -> responses.Page[DatasetPage] | Response:
     """The findings of the gates of those DAGs in a dataset."""
-    runs = runs_reading(_recent_runs(session, tasks), place)
+    runs = runs_reading(reported_runs(session, responses.store_client(), tasks.tasks), place)
     session.close()
     rows = dataset_rows(gate_rows(runs, tasks.dags))
     row_there = next((row for row in rows if row.location == place), None)

@@ -28,7 +28,7 @@ PAGES = (
     SitePage("board", "board_page", "Gates", is_counted=True),
     SitePage("slices", "slices_page", "Open dates", is_counted=True),
     SitePage("alerts", "alerts_page", "Alerts", is_counted=True),
-    SitePage("datasets", "dataset_page", "Datasets"),
+    SitePage("datasets", "datasets_page", "Datasets"),
     SitePage("coverage", "coverage_page", "Coverage"),
     SitePage("review", "review_page", "Review"),
     SitePage("gate", "gate_page"),
