@@ -43,6 +43,32 @@ Changes: TypeAlias = Mapping[str, Sequence[str]]
 """Descriptions of changes: lines of text by topic."""
 
 
+class Difference(str):
+    """A line about a fact or a value that differs: `rows of orders: 3,846, was 3,447 (+11.6%)`.
+
+    Its parts are `what`, `now`, `was`, and the `change` of a number as a share, empty for others.
+    """
+
+    __slots__ = ("change", "now", "was", "what")
+    what: str
+    now: str
+    was: str
+    change: str
+
+    @classmethod
+    def of(cls, what: str, now: str, was: str, change: str = "", ending: str = "") -> Difference:
+        """The line of its parts.
+
+        :param ending: the end of the line, such as the change in brackets.
+        """
+        line = cls(f"{what}: {now}, was {was}{ending}")
+        line.what = what
+        line.now = now
+        line.was = was
+        line.change = change
+        return line
+
+
 def changes_before(results: StoredResults, incident: Incident) -> tuple[tuple[str, Changes], ...]:
     """The changes before the first bad run of an incident, with the name of the gate: one entry for
     each suite that was bad.
@@ -123,7 +149,7 @@ def _arrivals(dataset: DatasetSnapshot, good: DatasetSnapshot | None) -> Iterato
         named = f"version {versions[0]}"
         if len(versions) > 1:
             named = f"{len(versions)} commits, versions {min(versions)} to {max(versions)}"
-        yield f"{dataset.name}: {named}, added no files of this slice"
+        yield f"{dataset.name}: {named}, added no files of this date"
 
 
 def _arrival(dataset: str, one: Arrival, known: int | None) -> str:
@@ -134,7 +160,7 @@ def _arrival(dataset: str, one: Arrival, known: int | None) -> str:
     at = f"{one.at:%Y-%m-%d %H:%M:%S} UTC" if one.at else "at an unknown time"
     if not one.name.isdecimal():
         return f"{dataset}: {one.name}, {at}, {one.size:,} bytes"
-    files = f"{one.files or 'no'} file{'' if one.files == 1 else 's'} of this slice"
+    files = f"{one.files or 'no'} file{'' if one.files == 1 else 's'} of this date"
     rows = "" if one.rows is None else f" with {one.rows:,} rows"
     removed = f", removed {one.removed}" if one.removed else ""
     is_new = known is None or int(one.name) > known
@@ -248,8 +274,14 @@ def _differences(bad: GateReport, good: GateReport) -> list[str]:
     new, old = (_facts(report, read[0] & read[1]) for report in (bad, good))
     changed = [fact for fact in {**new, **old} if new.get(fact) != old.get(fact)][:_MOST_LINES]
     moved = _moved_rows(bad, good)
-    lines = [
-        f"{fact}: {new.get(fact, 'none')}, was {old.get(fact, 'none')}{moved.get(fact, '')}"
+    lines: list[str] = [
+        Difference.of(
+            fact,
+            new.get(fact, "none"),
+            old.get(fact, "none"),
+            moved.get(fact, ""),
+            f" ({moved[fact]})" if fact in moved else "",
+        )
         for fact in changed
     ]
     values = _measured(bad)
@@ -259,22 +291,29 @@ def _differences(bad: GateReport, good: GateReport) -> list[str]:
         then, before = past.get(label, (now, text))
         move = abs(now - then) / (max(abs(now), abs(then)) or 1)
         if move >= _LEAST_MOVE:
-            moves.append((move, f"{label}: {text}, was {before}"))
+            change = _share_of_change(now, then)
+            moves.append((move, Difference.of(label, text, before, change)))
     lines += [line for _, line in sorted(moves, reverse=True)[:_MOST_MOVED]]
     return lines or ["nothing that the reports show"]
 
 
 def _moved_rows(bad: GateReport, good: GateReport) -> dict[str, str]:
-    """The changes of the numbers of rows, as shares of the good ones: ` (+2.3%)`."""
+    """The changes of the numbers of rows, as shares of the good ones: `+2.3%`."""
     before = {one.name: one.rows for one in good.datasets}
     moved = {}
     for one in bad.datasets:
         rows = before.get(one.name)
         if rows and one.rows is not None:
-            sign = "+" if one.rows > rows else "-"
-            share = format_percent(abs(one.rows - rows) / rows)
-            moved[f"rows of {one.name}"] = f" ({sign}{share})"
+            moved[f"rows of {one.name}"] = _share_of_change(one.rows, rows)
     return moved
+
+
+def _share_of_change(now: float, then: float) -> str:
+    """The change of a number, as a share of the earlier one: `+2.3%`; empty if that is zero."""
+    if not then:
+        return ""
+    sign = "+" if now > then else "-"
+    return f"{sign}{format_percent(abs((now - then) / then))}"
 
 
 def _facts(report: GateReport, readable: Collection[str]) -> dict[str, str]:

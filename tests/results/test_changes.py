@@ -71,21 +71,21 @@ OTHER = Arrival("10", AT, "WRITE")
         (
             with_arrivals(BY_ETL, OTHER),
             [
-                "orders version 12, 2024-02-29 05:00:00 UTC: added 2 files of this slice with 40 "
+                "orders version 12, 2024-02-29 05:00:00 UTC: added 2 files of this date with 40 "
                 "rows, removed 1; MERGE, userName etl, jobId 7"
             ],
         ),
         (
             with_arrivals(replace(BY_ETL, files=0, rows=None, at=None)),
             [
-                "orders version 12, at an unknown time: added no files of this slice, removed 1; "
+                "orders version 12, at an unknown time: added no files of this date, removed 1; "
                 "MERGE, userName etl, jobId 7"
             ],
         ),
         (
             with_arrivals(EARLIER),
             [
-                "orders version 9, 2024-02-29 05:00:00 UTC: added 1 file of this slice; WRITE; "
+                "orders version 9, 2024-02-29 05:00:00 UTC: added 1 file of this date; WRITE; "
                 "already in the last good version 11"
             ],
         ),
@@ -110,7 +110,7 @@ def test_commits_that_brought_nothing_are_only_counted() -> None:
     found = [line.partition(",")[0] for line in lines(BROUGHT, report, good_report())]
     assert found == ["orders version 18", "orders version 19", "orders: 3 commits"]
     assert lines(BROUGHT, report, good_report())[-1] == (
-        "orders: 3 commits, versions 20 to 22, added no files of this slice"
+        "orders: 3 commits, versions 20 to 22, added no files of this date"
     )
 
 
@@ -118,7 +118,7 @@ def test_no_commit_was_in_a_good_version_that_is_newer_than_the_bad_one() -> Non
     """As of a table that was written anew, or a good run that came later."""
     good = good_report(datasets=(replace(SNAPSHOT, version=20),))
     (line,) = lines(BROUGHT, with_arrivals(EARLIER), good)
-    assert line.endswith("added 1 file of this slice; WRITE")
+    assert line.endswith("added 1 file of this date; WRITE")
 
 
 def test_what_all_rows_of_a_slice_share_is_no_segment() -> None:

@@ -575,13 +575,14 @@ def test_what_changed_is_on_the_incident_and_on_the_tab(tab: Get, get: Get, scen
         changed = page.text.partition("What changed ")[2]
         for words in (
             "What brought the rows orders version 99, 2024-03-20 12:00:00 UTC: added 2 files of "
-            "this slice with 2,500 rows, removed 1; WRITE, userName <etl>, jobId 7 "
+            "this date with 2,500 rows, removed 1; WRITE, userName <etl>, jobId 7 "
             "First bad and last good content "
             "orders: first bad version 99, 2,500 rows of 2024-03-20, last good version 98, "
             "5,000 rows of 2024-03-19; s3://lake/orders",
             "Where the failing rows are orders.id.null_share: of the 20 stored failing rows 18 "
             'have country = "XX"',
-            "What else changed since 2024-03-19 rows of orders: 2,500, was 5,000 (-50%)",
+            "What else changed since 2024-03-19 what now was change "
+            "rows of orders 2,500 5,000 -50%",
         ):
             assert words in changed
         assert "tax_id" not in changed.partition("What else changed")[0]
