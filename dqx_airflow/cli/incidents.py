@@ -70,7 +70,7 @@ def list_(
         for one in _silent_dates_of(results, gate, incidents)
     ]
     listed.sort(key=lambda line: line[0])
-    nothing = "no incident" if ended else "no open slice"
+    nothing = "no incident" if ended else "no open date"
     facts = [fact for _, fact, _ in listed]
     print_list(json_if(format, facts), _HEAD, [row for _, _, row in listed], nothing)
 

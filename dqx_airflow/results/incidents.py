@@ -434,6 +434,37 @@ def judged_rows(
     return found
 
 
+@dataclass(frozen=True, slots=True)
+class JudgedPlace:
+    """The data that a run judged: the location of its first dataset, the condition on its rows, and
+    the values of `promote_slice`, as in `store = basel`; both empty without one."""
+
+    location: str
+    condition: str
+    rows: str
+
+
+def judged_places(
+    results: StoredResults, attempt_ids: Collection[str]
+) -> tuple[tuple[str, JudgedPlace], ...]:
+    """The data that each of these attempts judged, of the newest date.
+
+    :raises StoreError: the store exists and cannot be read.
+    """
+    wanted = RunsWanted(attempt_ids=attempt_ids)
+    columns = ("attempt_id", "datasets", "slice")
+    found = []
+    for row in results.run_rows(wanted, columns, 'ORDER BY "dataset_date"'):
+        datasets = json.loads(row.get("datasets") or "[]")
+        if datasets:
+            values = rows_in(row.get("slice"))
+            rows = ", ".join(f"{name} = {value}" for name, value in values.items())
+            first = datasets[0]
+            place = JudgedPlace(first["location"], first.get("condition") or "", rows)
+            found.append((row["attempt_id"], place))
+    return tuple(found)
+
+
 def _rows_of(runs: Sequence[schema.Row]) -> tuple[JudgedRows, ...]:
     """The rows of some runs of an attempt, oldest first."""
     judged: dict[str, JudgedRows] = {}

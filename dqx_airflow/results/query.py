@@ -10,7 +10,6 @@ open table only reads what was appended since the last query.
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -268,13 +267,6 @@ class StoredResults:
         """The names of the gates that these attempts reported on."""
         rows = self.run_rows(RunsWanted(attempt_ids=attempt_ids), ["gate"], 'ORDER BY "gate"')
         return tuple(dict.fromkeys(row["gate"] for row in rows))
-
-    def places_of(self, attempt_ids: Collection[str]) -> tuple[tuple[str, str], ...]:
-        """The location of the first dataset that each of these attempts reported on."""
-        wanted = RunsWanted(attempt_ids=attempt_ids)
-        rows = self.run_rows(wanted, ("attempt_id", "datasets"), NEWEST_DATA_FIRST)
-        datasets = ((row["attempt_id"], json.loads(row.get("datasets") or "[]")) for row in rows)
-        return tuple((attempt, found[0]["location"]) for attempt, found in datasets if found)
 
     def runs(self, wanted: RunsWanted, most: int = 50, skip: int = 0) -> tuple[RunRow, ...]:
         """The last runs, newest data first: `most` of them after the first `skip`. A run of an

@@ -17,7 +17,7 @@ from dqx_airflow.diagnostics.verdicts import shadow_changes
 from dqx_airflow.limits import LONGEST_WAIVER
 from dqx_airflow.results.alerts import labels_of
 from dqx_airflow.results.decisions import waivers_of
-from dqx_airflow.results.incidents import Incident, judged_rows, stored_incidents
+from dqx_airflow.results.incidents import Incident, judged_places, judged_rows, stored_incidents
 from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.stored_labels import Label
 from dqx_airflow.results.what_changed import Changes, is_good_before, what_changed
@@ -564,7 +564,7 @@ def _mapped(runs: tuple[airflow.TaskRun, ...]) -> Tab:
         return responses.Page("not_a_gate.html", NoReportPage(runs[0], (), None))
     instances.sort(key=lambda instance: instance[0].map_index)
     attempts = {run.attempt_id for run in runs}
-    places = responses.store_client().ask(lambda store: store.places_of(attempts))
+    places = responses.store_client().ask(lambda store: judged_places(store, attempts))
     return responses.Page(
         "mapped.html",
         MappedPage(row, instances, places.problem),

@@ -29,6 +29,7 @@ PAGES = (
     SitePage("slices", "slices_page", "Open dates", is_counted=True),
     SitePage("alerts", "alerts_page", "Alerts", is_counted=True),
     SitePage("datasets", "datasets_page", "Datasets"),
+    SitePage("contracts", "contracts_page", "Contracts"),
     SitePage("coverage", "coverage_page", "Coverage"),
     SitePage("review", "review_page", "Review"),
     SitePage("gate", "gate_page"),

@@ -101,7 +101,7 @@ def test_an_incident_is_closed_with_a_reason(root: str) -> None:
     assert dql(*at, "--reason", "not needed", "--author", "eve").stdout == (
         "closed: gate orders_to_silver, data of 2024-03-02\n"
     )
-    assert dql("--results-root", root).stdout == "no open slice\n"
+    assert dql("--results-root", root).stdout == "no open date\n"
     *_, closed = json.loads(dql("--results-root", root, "--all", "--format", "json").stdout)
     assert closed["status"] == "closed"
     assert closed["notes"][0]["author"] == "eve"

@@ -18,6 +18,7 @@ ORDERS = EnforcedContract("orders", "2.3.0", "odcs")
 PAGES = (
     "board",
     "datasets",
+    "contracts",
     "coverage",
     "dataset?place=s3://lake/orders",
     "contract?id=orders",
@@ -35,6 +36,7 @@ PAGES = (
     "api/v1/gate?dag_id=lake",
     "api/v1/runs?dag_id=lake",
     "api/v1/datasets",
+    "api/v1/contracts",
     "api/v1/coverage",
     "api/v1/contract?id=orders",
     "api/v1/dataset?place=s3://lake/orders",

@@ -45,6 +45,7 @@ PAGES = {
     "no gate": f"gate?{RUN_OF_DAY}=load",
     "board": "board",
     "datasets": "datasets",
+    "contracts": "contracts",
     "coverage": "coverage",
     "dataset": f"dataset?place={PLACE}",
     "contract": "contract?id=orders",

@@ -50,6 +50,28 @@ def under(
     )
 
 
+def test_the_index_lists_contracts_worst_first_and_is_searched(get: Get, scene: Scene) -> None:
+    paid = replace(ORDERS, id="payments", name="Payments", responsible=Responsible(owner="Finance"))
+    scene.ran(under(1, KEPT), number=1)
+    scene.ran(under(2, KEPT, contract=paid, dag_id="bank"), dag_id="bank", number=2)
+    newer = replace(paid, version="2.4.0")
+    scene.ran(under(3, BROKEN, contract=newer, dag_id="till"), dag_id="till", number=3)
+    scene.ran(report_of(4, dag_id="none"), dag_id="none", number=4)
+    rows = get("api/v1/contracts").json()["rows"]
+    assert [(row["id"], row["state"], row["owner"], row["versions"]) for row in rows] == [
+        ("payments", "blocked", "Finance", ["2.4.0", "2.3.0"]),
+        ("orders", "passed", "", ["2.3.0"]),
+    ]
+    page = Html(get("contracts").text)
+    assert page.links["payments"] == "contract?id=payments"
+    assert "2 contracts" in page.text
+    for query, found in (({"search": "finance"}, "payments"), ({"outcome": "passed"}, "orders")):
+        own = get("api/v1/contracts", **query).json()["rows"]
+        assert [row["id"] for row in own] == [found]
+    assert "No contract matches" in Html(get("contracts", search="nothing").text).text
+    assert get("api/v1/contracts", "ben").json()["rows"] == []
+
+
 def a_history(scene: Scene, *, stored: bool = True) -> None:
     """Two versions of a contract: four runs of the older, two of the newer, the last one bad."""
     scene.dag()

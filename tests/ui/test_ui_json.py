@@ -35,6 +35,7 @@ ANSWERS = {
     "alerts": ("groups", 0, "gate"),
     "review": ("proposals", 0, "stored", "proposal", "gate"),
     "coverage": ("tables", 0, "checked_by", 0),
+    "contracts": ("rows", 0, "gates", 0, "worst", "assertion"),
     "contract?id=orders": ("gates", 0, "row", "worst", "assertion"),
 }
 """The addresses below `api/v1/`, with the place of a value that only readers of the DAG may see."""

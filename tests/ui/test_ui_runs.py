@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from dataclasses import replace
@@ -232,6 +233,21 @@ def test_instances_of_a_mapped_gate_have_their_own_locations_and_histories(
     assert "last 2 runs" in one.text
     listed = Html(get(one.links["last 2 runs"]).text).text
     assert "2 runs" in listed
+
+
+def test_instances_of_one_location_differ_by_their_filter_or_their_rows(
+    tab: Get, scene: Scene
+) -> None:
+    scene.dag()
+    for index, store in enumerate(("basel", "zurich")):
+        place = DatasetSnapshot("orders", PLACE, "delta", condition=f"store = '{store}'")
+        slice_ = json.dumps({"read": {}, "rows": {"store": store}})
+        report = report_of(1 + index, datasets=(place,), slice=slice_)
+        key = replace(report.run_key, scheduler_run=f"scheduled__{DAY}[{index}]")
+        scene.ran(replace(report, run_key=key), number=1 + index, map_index=index)
+    text = Html(tab().text).text
+    assert f"{PLACE} store = basel store = 'basel'" in text
+    assert f"{PLACE} store = zurich store = 'zurich'" in text
 
 
 def test_the_label_of_an_instance_is_that_of_its_template(tab: Get, scene: Scene) -> None:

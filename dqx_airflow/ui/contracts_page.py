@@ -1,0 +1,110 @@
+"""The index of contracts: all that gates enforce, worst first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated, NamedTuple
+
+from fastapi import Depends
+
+from dqx_airflow.ui import responses
+from dqx_airflow.ui.airflow import SessionDep, TasksDep
+from dqx_airflow.ui.api import PageRouter
+from dqx_airflow.ui.board_page import STATES_WORST_FIRST, GateRow, gate_rows
+from dqx_airflow.ui.responses import Filters, PageNumber, Paging
+from dqx_airflow.ui.stored_summaries import reported_runs
+
+router = PageRouter()
+
+
+@dataclass(frozen=True, slots=True)
+class ContractRow:
+    """A contract that gates enforce. `versions` are those of their last runs, `gates` the gates,
+    worst first, and `owner` whoever is responsible by the contract, empty if it does not say."""
+
+    id: str
+    name: str
+    versions: tuple[str, ...]
+    owner: str
+    gates: tuple[GateRow, ...]
+
+    @property
+    def state(self) -> str:
+        """The worst status of its gates."""
+        return self.gates[0].state
+
+    @property
+    def ran(self) -> datetime | None:
+        """When a gate last enforced it."""
+        return max((row.ran for row in self.gates if row.ran), default=None)
+
+    def is_found(self, words: Sequence[str]) -> bool:
+        """Whether each of the words, in lower case, is in its id, its name, its owner or a gate."""
+        texts = (self.id, self.name, self.owner, *(row.gate for row in self.gates))
+        text = "\n".join(texts).lower()
+        return all(word in text for word in words)
+
+
+@dataclass(frozen=True, slots=True)
+class ContractsFilters(Filters):
+    """The filters of the index."""
+
+    search: str = ""
+    outcome: str = ""
+
+
+def contract_rows(gates: Iterable[GateRow]) -> tuple[ContractRow, ...]:
+    """A row for each contract, worst first.
+
+    :param gates: worst first.
+    """
+    by_id: dict[str, list[GateRow]] = {}
+    for row in gates:
+        for contract_id in dict.fromkeys(contract.id for contract in row.contracts):
+            by_id.setdefault(contract_id, []).append(row)
+    return tuple(_row(contract_id, own) for contract_id, own in by_id.items())
+
+
+def _row(contract_id: str, gates: Sequence[GateRow]) -> ContractRow:
+    enforced = [one for row in gates for one in row.contracts if one.id == contract_id]
+    owners = (one.responsible.owner for one in enforced if one.responsible is not None)
+    return ContractRow(
+        id=contract_id,
+        name=next((one.name for one in enforced if one.name), ""),
+        versions=tuple(dict.fromkeys(one.version for one in enforced if one.version)),
+        owner=next((owner for owner in owners if owner), ""),
+        gates=tuple(gates),
+    )
+
+
+class ContractsPage(NamedTuple):
+    """A page of the contracts that gates enforce."""
+
+    rows: tuple[ContractRow, ...]
+    paging: Paging
+
+
+@router.get("/contracts")
+def contracts(
+    session: SessionDep,
+    tasks: TasksDep,
+    filters: Annotated[ContractsFilters, Depends()],
+    page: PageNumber,
+) -> responses.Page[ContractsPage]:
+    """The contracts that the gates of all DAGs that the user may read enforce."""
+    recent = reported_runs(session, responses.store_client(), tasks.tasks)
+    rows = contract_rows(gate_rows(recent, tasks.dags))
+    session.close()
+    words = filters.search.lower().split()
+    matching = [row for row in rows if filters.outcome in ("", row.state) and row.is_found(words)]
+    paging = Paging.of(page, len(matching))
+    states = {row.state for row in rows}
+    return responses.Page(
+        "contracts.html",
+        ContractsPage(paging.shown(matching), paging),
+        known=len(rows),
+        outcomes=[state for state in STATES_WORST_FIRST if state in states],
+        filters=filters,
+    )
