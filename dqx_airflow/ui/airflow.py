@@ -727,7 +727,7 @@ def _of_run() -> Any:
 
 
 def _instances(of_pushed: Any = XComModel.value) -> Any:
-    """Selects task instances with their summaries: the fields of `TaskRun`.
+    """Selects task instances with their summaries: the fields of `TaskRun`, in its order.
 
     :param of_pushed: the selected column of the summary.
     """
@@ -761,9 +761,6 @@ def _runs(
     return _task_runs(session, rows, [as_pushed(row.value) for row in rows])
 
 
-_FROM_THE_ROW = tuple(name for name in TaskRun._fields if name not in ("pushed", "question"))
-
-
 def _task_runs(
     session: Any, rows: Sequence[Any], summaries: Sequence[object]
 ) -> tuple[TaskRun, ...]:
@@ -777,11 +774,27 @@ def _task_runs(
 
 
 def _task_run(row: Any, pushed: object, question: Question | None) -> TaskRun:
-    facts = {name: getattr(row, name) for name in _FROM_THE_ROW}
-    for name in ("state", "run_state"):
-        facts[name] = str(facts[name]) if facts[name] else None
-    facts |= {"attempt_id": str(row.attempt_id), "label": str(row.label or "")}
-    return TaskRun(**facts, pushed=pushed, question=question)
+    """The task instance of a row of `_instances`, whose columns are unpacked at once: a page has
+    thousands of rows."""
+    dag_id, run_id, task_id, map_index, state, operator, attempt_id, run_after, *rest = row
+    _, logical_date, started, ended, label, run_state = rest
+    return TaskRun(
+        dag_id,
+        run_id,
+        task_id,
+        map_index,
+        str(state) if state else None,
+        operator,
+        str(attempt_id),
+        run_after,
+        pushed,
+        logical_date,
+        started,
+        ended,
+        str(label or ""),
+        str(run_state) if run_state else None,
+        question,
+    )
 
 
 _MOST_KEPT = 10_000

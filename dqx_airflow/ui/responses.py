@@ -18,12 +18,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from datetime import date, datetime, timezone
-from functools import cache
+from functools import cache, lru_cache
 from http import HTTPStatus
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote_plus, urlsplit
 
 from fastapi import Depends, Request, Response
 from itsdangerous import BadSignature, SignatureExpired, URLSafeTimedSerializer
@@ -111,8 +111,18 @@ class Paging:
 
 def address(page: str, /, **query: object) -> str:
     """The address of one of our pages, without empty parameters."""
-    given = {name: str(value) for name, value in query.items() if value not in ("", None)}
-    return f"{page}?{urlencode(given, errors='replace')}" if given else page
+    given = [f"{name}={_quoted(str(value))}" for name, value in query.items() if _is_given(value)]
+    return f"{page}?{'&'.join(given)}" if given else page
+
+
+def _is_given(value: object) -> bool:
+    return value is not None and value != ""
+
+
+@lru_cache(maxsize=20_000)
+def _quoted(text: str) -> str:
+    """A text as a value in an address; a page has thousands of links with few different ones."""
+    return quote_plus(text, errors="replace")
 
 
 def gate_address(run: TaskRun | TaskRef, attempt: str = "", status: str = "") -> str:
@@ -241,6 +251,7 @@ def _environment() -> Environment:
         loader=FileSystemLoader(_PAGES),
         autoescape=True,
         undefined=StrictUndefined,
+        auto_reload=False,
         finalize=_printed,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -282,6 +293,7 @@ def _is_web_address(text: object) -> bool:
     return isinstance(text, str) and _WEB_ADDRESS.fullmatch(text) is not None
 
 
+@lru_cache(maxsize=20_000)
 def _timestamp(value: date | datetime | None) -> str:
     if isinstance(value, datetime):
         return f"{_utc(value):%Y-%m-%d %H:%M:%S} UTC"
@@ -326,6 +338,7 @@ def _as_of() -> datetime:
     return datetime.now(timezone.utc)
 
 
+@lru_cache(maxsize=20_000)
 def _iso(value: datetime) -> str:
     return f"{_utc(value):%Y-%m-%dT%H:%M:%SZ}"
 
