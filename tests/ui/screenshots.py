@@ -16,6 +16,13 @@ from urllib.request import urlopen
 from tests.ui.chromium import PROGRAM, Page, chromium
 
 _STORM = "2013-02-08"
+_GATE = "dag_id=flights_medallion&task_id=bronze_gate"
+_OPEN = """(one => {
+  for (let at = one; at; at = at.parentElement.closest("details")) at.open = true;
+  one.scrollIntoView();
+})([...document.querySelectorAll(".rows details:not(.fold)")].find(
+  one => one.querySelector(":scope > summary").textContent.includes("%s")))"""
+"""Opens the history of an assertion, also in a list that is folded."""
 
 
 def main(address: str, folder: Path) -> None:
@@ -25,25 +32,19 @@ def main(address: str, folder: Path) -> None:
         page.call("Network.setCookie", name="_token", value=token, url=address)
         light = [{"name": "prefers-color-scheme", "value": "light"}]
         page.call("Emulation.setEmulatedMedia", features=light)
-        open_page(
-            page, f"{address}/dqx/runs?dag_id=flights_medallion&task_id=bronze_gate", 1280, 860
-        )
+        open_page(page, f"{address}/dqx/runs?{_GATE}", 1280, 860)
         page.open(_link(page, "td a", _STORM))
         shoot(page, folder / "gate_tab.png")
         _resize(page, 1180, 520)
         page.run("document.querySelector('.source .at.failed').scrollIntoView()")
         page.run("window.scrollBy(0, -90)")
         shoot(page, folder / "gate_source.png")
+        open_page(page, f"{address}/dqx/incident?{_GATE}&on={_STORM}", 1400, 900)
+        shoot(page, folder / "incident.png")
         open_page(page, f"{address}/dqx/datasets", 1200, 460)
         open_page(page, _link(page, "td a[href^=dataset]", "flights"), 1200, 530)
-        page.run(
-            "document.querySelectorAll('.rows > details').forEach(one => { one.open = false })"
-        )
-        page.run(
-            "(one => { one.open = true; one.scrollIntoView() })("
-            "[...document.querySelectorAll('.rows > details')].find(one => "
-            "one.textContent.includes('flights.volume.departed')))"
-        )
+        page.run("document.querySelectorAll('.rows details').forEach(one => { one.open = false })")
+        page.run(_OPEN % "flights.volume.departed")
         shoot(page, folder / "dataset.png")
 
 

@@ -29,11 +29,8 @@ def test_a_dataset_shows_the_results_of_its_gates(get: Get, scene: Scene) -> Non
     scene.days("pppppb")
     answer = get("dataset", place=PLACE)
     page = Html(answer.text)
-    assert (
-        "Dataset orders s3://lake/orders Gate ✕ blocked lake.gate failing since this run"
-        in page.text
-    )
-    assert "here 1 of 2 failed rows 5000 version 7" in page.text
+    assert "Dataset orders s3://lake/orders ✕ blocked lake.gate failing since this run" in page.text
+    assert "here 1 of 2 failed rows 5,000 version 7" in page.text
     assert "✕ failed P0 orders.id.null_share null_count(id) / num_rows() 50%" in page.text
     assert "1 of 6 failed" in page.text
     assert "2024-03-20 failed 50% 10%" in page.text
@@ -134,7 +131,7 @@ def test_summaries_of_older_versions_have_no_location(get: Get, scene: Scene) ->
     attempt = scene.task(pushed=old)
     scene.store(replace(report, attempt=replace(report.attempt, id=attempt)))
     page = Html(get("dataset", place="orders of lake.gate").text)
-    assert "rows 5000 version 7 read from s3://lake/orders" in page.text
+    assert "rows 5,000 version 7 read from s3://lake/orders" in page.text
 
 
 def test_a_location_lists_the_gates_that_promote_into_it(get: Get, scene: Scene) -> None:

@@ -84,8 +84,9 @@ def test_the_history_of_a_dataset_marks_promotions(get: Get, scene: Scene) -> No
     answer = get("dataset", place=PLACE)
     page = Html(answer.text)
     assert (
-        f"2024-03-20 passed 5000 7 version 43 of {BRONZE} "
-        f"2024-03-19 blocked 4999 7 no 2024-03-18 passed 4998 7 version 41 of {BRONZE}" in page.text
+        f"2024-03-20 passed 5,000 7 version 43 of {BRONZE} "
+        f"2024-03-19 blocked 4,999 7 no "
+        f"2024-03-18 passed 4,998 7 version 41 of {BRONZE}" in page.text
     )
     assert len(page.all("circle", class_="event")) == 2
     assert "2024-03-18: 4998, passed, promoted, version 41" in answer.text
@@ -96,5 +97,5 @@ def test_without_promotions_the_history_has_no_column_for_them(get: Get, scene: 
     for number in (1, 2):
         scene.ran(report_of(number, on=DAY - timedelta(days=number)), number=number)
     page = Html(get("dataset", place=PLACE).text)
-    assert "date gate rows version 2024-03-19 blocked 5000 7" in page.text
+    assert "date gate rows version 2024-03-19 blocked 5,000 7" in page.text
     assert "promoted" not in page.text
