@@ -457,8 +457,8 @@ def test_a_renamed_contract_is_judged_by_the_values_of_the_old_one(here: Path) -
     assert {"blocked -> absent": ["2024-12-04", "2024-12-06"]} in turned
 
 
-TUNING = Path(dqx_airflow.__file__).parent / "docs/tuning.md"
-PIPELINES = dict(re.findall(r"```yml\n# (\S+)\n(.*?)```", TUNING.read_text(), re.DOTALL))
+PAGE_OF_REVIEWS = Path(dqx_airflow.__file__).parent / "docs/review-changes.md"
+PIPELINES = dict(re.findall(r"```yml\n# (\S+)\n(.*?)```", PAGE_OF_REVIEWS.read_text(), re.DOTALL))
 
 
 @pytest.fixture
