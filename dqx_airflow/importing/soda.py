@@ -10,46 +10,14 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
-from dqx_airflow.contracts.demands import QueryGives, RowsSatisfy
-from dqx_airflow.contracts.dialects.foreign import Translation, aggregate_query, soda
+from dqx_airflow.contracts.dialects.foreign import soda, soda_4, sodacl
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing import foreign_rule
 from dqx_airflow.importing.foreign_rule import Claims, ForeignRule, Meaning, column_text, yaml_line
 from dqx_airflow.values import Severity
-
-
-def levels_of(text: str, settings: dict[str, Any]) -> list[tuple[Severity | None, str | None]]:
-    """The condition that must hold at each level of a check; None if a level is not a comparison.
-    `fail` and `warn` are taken from the settings."""
-    levels: list[tuple[Severity | None, str | None]] = []
-    for key, severity in (("fail", None), ("warn", Severity.P3)):
-        if key not in settings:
-            continue
-        condition = str(settings.pop(key))
-        if condition.startswith("when "):
-            levels.append((severity, f"{text} {_negated(condition.removeprefix('when '))}"))
-        else:
-            levels.append((severity, None))
-    return levels or [(None, text)]
-
-
-_OPPOSITES = {"<=": ">", ">=": "<", "<": ">=", ">": "<=", "!=": "=", "=": "!="}
-
-
-def _negated(condition: str) -> str:
-    """The negation of a condition under which a check fails."""
-    bare = condition.strip()
-    if bare.startswith("between "):
-        return f"not {bare}"
-    if bare.startswith("not between "):
-        return bare.removeprefix("not ")
-    for op, opposite in _OPPOSITES.items():
-        if bare.startswith(op):
-            return f"{opposite} {bare.removeprefix(op).strip()}"
-    return condition
-
 
 _SIGNS = {"=": "==", "<>": "!="}
 _BOUND = r"[-+]?\d+(?:\.\d+)?"
@@ -165,8 +133,8 @@ def rules_of_groups(settings: Mapping[str, Any], rule: ForeignRule) -> Iterator[
         return
     filters = foreign_rule.all_hold(rule.where, where)
     for check in checks if isinstance(checks, list) else []:
-        text, settings_of_check = _parts_of(check or "")
-        for severity, compared in levels_of(text, settings_of_check):
+        text, settings_of_check = sodacl.parts_of(check or "")
+        for severity, compared in sodacl.levels_of(text, settings_of_check):
             alias, _, comparison = (compared or "").strip().partition(" ")
             claimed = partial(_of_group, metrics, alias, comparison)
             meaning = foreign_rule.meaning_or_reason(claimed, "group by")
@@ -236,8 +204,8 @@ def _metric(node: Any) -> str:
     raise NoCounterpartError(f"`{node.sql()}` is not an aggregate of a column")
 
 
-CHECKS_FOR, FOR_EACH, FILTER = "checks for ", "for each ", "filter "
-"""The prefixes of the keys of a file."""
+FOR_EACH, FILTER = "for each ", "filter "
+"""Prefixes of the keys of a file, beside the one for the checks of a dataset."""
 
 
 def rules_of_checks(
@@ -291,8 +259,8 @@ def _rules_of_section(
 
 def _sections(key: str, section: object) -> list[tuple[str, list[Any]]]:
     """The datasets of a section, each with its checks; `for each dataset` has several."""
-    if key.startswith(CHECKS_FOR) and isinstance(section, list):
-        return [(key.removeprefix(CHECKS_FOR), section)]
+    if key.startswith(sodacl.CHECKS_FOR) and isinstance(section, list):
+        return [(key.removeprefix(sodacl.CHECKS_FOR), section)]
     if not key.startswith(FOR_EACH) or not isinstance(section, Mapping):
         return []
     checks, named = section.get("checks"), section.get("datasets") or section.get("dataset")
@@ -323,7 +291,7 @@ _NO_CLAIMS = (
 
 def _sodacl_rules(check: object, rule: ForeignRule) -> Iterator[ForeignRule]:
     """The rule of a check; two rules if it warns and fails at different values."""
-    text, settings = _parts_of(check)
+    text, settings = sodacl.parts_of(check)
     name, own_filter = foreign_rule.name_in(settings), settings.pop("filter", None)
     for key in _NO_CLAIMS:
         settings.pop(key, None)
@@ -343,7 +311,7 @@ def _sodacl_rules(check: object, rule: ForeignRule) -> Iterator[ForeignRule]:
         )
         yield replace(rule, meaning=reason)
         return
-    for severity, compared in levels_of(text, settings):
+    for severity, compared in sodacl.levels_of(text, settings):
         meaning: Meaning | str = "write a level as `when > 5`"
         difference = None
         if compared is not None:
@@ -355,14 +323,6 @@ def _sodacl_rules(check: object, rule: ForeignRule) -> Iterator[ForeignRule]:
         yield replace(rule, meaning=meaning, severity=severity, difference=difference)
 
 
-def _parts_of(check: object) -> tuple[str, dict[str, Any]]:
-    """The text of a check, such as `row_count > 0`, and its settings."""
-    if not isinstance(check, Mapping) or not check:
-        return str(check), {}
-    text, settings = next(iter(check.items()))
-    return str(text), dict(settings) if isinstance(settings, Mapping) else {}
-
-
 def _sodacl_meaning(
     text: str, settings: dict[str, Any], dataset: str
 ) -> tuple[Meaning, str | None]:
@@ -371,15 +331,16 @@ def _sodacl_meaning(
     :raises NoCounterpartError: it has no counterpart.
     """
     foreign_rule.refuse_listed("soda", re.split(r"[ (]", text, maxsplit=1)[0])
-    if text == "failed rows" or text.startswith("failed rows "):
-        return _failed_rows(text.removeprefix("failed rows").strip(), settings), None
+    for key in ("fail condition", "fail query"):
+        if (variable := foreign_rule.VARIABLE.search(str(settings.get(key)))) is not None:
+            raise NoCounterpartError(f"failed rows: write the value of the variable {variable[0]}")
     if (match := _SAME_AS.fullmatch(text)) is not None:
         return _same_count(match, dataset)
     if (match := CHANGE.fullmatch(text)) is not None:
         return change_claims(match), OF_SCANS
     written = str(settings.get("valid format", "")).replace("_", " ").lower()
     difference = "the format is checked as DQL defines it" if written in _OWN_FORMATS else None
-    return soda.translate_sodacl({text: settings} if settings else text), difference
+    return sodacl.translate_sodacl({text: settings} if settings else text), difference
 
 
 IS_SHARE = re.compile(r"(missing|invalid|duplicate)_percent\b")
@@ -403,48 +364,10 @@ def _same_count(match: re.Match[str], dataset: str) -> tuple[Claims, str | None]
     return Claims("row_count", (text,), others=(other,)), difference
 
 
-def _failed_rows(comparison: str, settings: Mapping[str, Any]) -> Translation:
-    """The translation of `failed rows`: no row fails, or the number satisfies a comparison.
-
-    :raises NoCounterpartError: it has no counterpart.
-    """
-    condition, query = settings.get("fail condition"), settings.get("fail query")
-    extra = [key for key in settings if key not in ("fail condition", "fail query")]
-    if extra:
-        raise NoCounterpartError(f"failed rows: '{extra[0]}' has no counterpart")
-    sql = str(condition if condition is not None else query or "")
-    if not sql:
-        raise NoCounterpartError("failed rows: it has neither a fail condition nor a fail query")
-    if (variable := foreign_rule.VARIABLE.search(sql)) is not None:
-        raise NoCounterpartError(f"failed rows: write the value of the variable {variable[0]}")
-    if condition is not None and not comparison:
-        return Translation("failed_rows", (RowsSatisfy(f"NOT ({sql})"),))
-    counted = aggregate_query(f"count_if({sql})") if condition is not None else count_of(sql)
-    compared = soda.comparisons(soda.threshold(comparison or "= 0") or {})
-    if not compared:
-        raise NoCounterpartError(f"failed rows: '{comparison}' does not compare with a number")
-    return Translation("failed_rows", tuple(QueryGives(counted, limit) for limit in compared))
-
-
-def count_of(query: str) -> str:
-    """A query for the number of rows that `query` returns."""
-    return " ".join(("SELECT count(*) FROM (", query.strip().rstrip(";"), ") AS failed"))
-
-
-_INHERITED = ("valid_", "invalid_", "missing_")
-"""The prefixes of column keys that also apply to the checks of the column."""
-_UNITS = {
-    "minute": "freshness_in_minutes",
-    "hour": "freshness_in_hours",
-    "day": "freshness_in_days",
-}
-_THRESHOLD_KEYS = ("metric", "unit", "level")
-
-
 def recognises(document: Any) -> bool:
     if not isinstance(document, Mapping):
         return False
-    if any(str(key).startswith((CHECKS_FOR, FOR_EACH, FILTER)) for key in document):
+    if any(str(key).startswith((sodacl.CHECKS_FOR, FOR_EACH, FILTER)) for key in document):
         return True
     return isinstance(document.get("dataset"), str) and bool({"columns", "checks"} & set(document))
 
@@ -471,14 +394,14 @@ def _of_contract(
         for index, check in enumerate(column.get("checks") or []):
             place = f"{request.file}: columns.{name}.checks[{index}]"
             rule = ForeignRule(dataset, place, "", "", where=where)
-            yield _contract_rule(check, name, column, rule)
+            yield from _contract_rules(check, name, column, rule)
     for index, check in enumerate(document.get("checks") or []):
         place = f"{request.file}: checks[{index}]"
         if check == "schema" or (isinstance(check, Mapping) and "schema" in check):
             yield _columns_rule(columns, check, dataset, place)
         else:
             rule = ForeignRule(dataset, place, "", "", where=where)
-            yield _contract_rule(check, None, {}, rule)
+            yield from _contract_rules(check, None, {}, rule)
 
 
 def _columns_rule(columns: object, check: object, dataset: str, place: str) -> ForeignRule:
@@ -487,129 +410,70 @@ def _columns_rule(columns: object, check: object, dataset: str, place: str) -> F
     settings = check.get("schema") if isinstance(check, Mapping) else None
     settings = settings if isinstance(settings, Mapping) else {}
     listed = columns if isinstance(columns, list) else []
-    named = [column for column in listed if isinstance(column, Mapping)]
-    types = [(one.get("name"), foreign_rule.type_text(one.get("data_type"))) for one in named]
-    has_others = bool(settings.get("allow_extra_columns"))
-    meaning = foreign_rule.meaning_or_reason(
-        lambda: foreign_rule.typed_columns(types, has_others=has_others)
-    )
+    meaning = foreign_rule.meaning_or_reason(partial(_columns_claims, listed, settings))
     shown = yaml_line(check) if isinstance(meaning, str) else "schema"
-    is_in_any_order = settings.get("allow_other_column_order") or isinstance(meaning, str)
-    difference = None if is_in_any_order else "the order of columns is not checked"
-    return ForeignRule(dataset, place, shown, meaning, difference=difference)
+    return ForeignRule(dataset, place, shown, meaning, foreign_rule.name_in(settings))
 
 
-def _contract_rule(
+def _columns_claims(listed: list[Any], settings: Mapping[str, Any]) -> Claims:
+    """:raises NoCounterpartError: one is not a name, or Spark does not have its type."""
+    columns = [column for column in listed if isinstance(column, Mapping)]
+    types = []
+    for column in columns:
+        try:
+            kind = foreign_rule.type_text(_data_type(column))
+        except NoCounterpartError as error:
+            raise NoCounterpartError(f"column {column.get('name')}: {error}") from None
+        types.append((column.get("name"), kind))
+    has_others = bool(settings.get("allow_extra_columns"))
+    claims = foreign_rule.typed_columns(types, has_others=has_others)
+    if settings.get("allow_other_column_order"):
+        return claims
+    places = [f"column_position({column_text(name)})" for name, _ in types]
+    if has_others:
+        order = [f"{one} < {other}" for one, other in pairwise(places)]
+    else:
+        order = [f"{place} == {number}" for number, place in enumerate(places, 1)]
+    return replace(claims, texts=(*claims.texts, *order))
+
+
+def _data_type(column: Mapping[str, Any]) -> str:
+    """The type of a column with its length or its digits, as databases write it."""
+    name = str(column.get("data_type") or "")
+    sizes = [
+        column[key]
+        for key in ("character_maximum_length", "numeric_precision", "numeric_scale")
+        if column.get(key) is not None
+    ]
+    is_bare = name and "(" not in name
+    return f"{name}({','.join(map(str, sizes))})" if sizes and is_bare else name
+
+
+def _contract_rules(
     check: object, column: str | None, described: Mapping[str, Any], rule: ForeignRule
-) -> ForeignRule:
-    """A check of a contract, of Soda 4 (`missing:`) or of 3.x (`type: no_missing_values`)."""
+) -> Iterator[ForeignRule]:
+    """The rules of a check of a contract, of Soda 4 (`missing:`), of which one with two levels has
+    two, or of 3.x (`type: no_missing_values`)."""
     rule = replace(rule, shown=check if isinstance(check, str) else yaml_line(check))
     if isinstance(check, str):
         check = {check: None}
     if not isinstance(check, Mapping) or not check:
-        return replace(rule, meaning="this is not a check", where=None)
+        yield replace(rule, meaning="this is not a check", where=None)
+        return
     path = column_text(column) if column else None
     if "type" in check:
         meaning = foreign_rule.meaning_or_reason(lambda: soda.translate(check, path))
         is_share = rule.where and IS_SHARE.match(str(check["type"]))
-        return replace(rule, meaning=meaning, difference=OF_NO_ROWS if is_share else None)
-    kind, settings = _parts_of(check)
-    inherited = {k: v for k, v in described.items() if k.startswith(_INHERITED)}
-    name, where = foreign_rule.name_in(settings), settings.pop("filter", None)
-    for key in ("name", "qualifier", "attributes"):
-        settings.pop(key, None)
-    threshold = settings.pop("threshold", None)
-    threshold = dict(threshold) if isinstance(threshold, Mapping) else {}
-    settings = {**inherited, **settings}
-    translate = partial(_through_soda_3, kind, settings, threshold, path)
-    meaning = foreign_rule.meaning_or_reason(translate)
-    rule = replace(rule, meaning=meaning, name=name, where=foreign_rule.all_hold(rule.where, where))
-    severity = Severity.P3 if threshold.get("level") == "warn" else None
-    is_percent = rule.where and threshold.get("metric") == "percent"
-    return replace(rule, severity=severity, difference=OF_NO_ROWS if is_percent else None)
-
-
-def _through_soda_3(
-    kind: str, settings: dict[str, Any], threshold: Mapping[str, Any], column: str | None
-) -> Translation:
-    """Translates a check of Soda 4 through its equivalent in 3.x.
-
-    :raises NoCounterpartError: it has no counterpart.
-    """
-    limits = _limits_of(threshold)
-    match kind:
-        case "missing" | "invalid" | "duplicate":
-            check = _check_of_values(kind, settings, threshold.get("metric", "count"), limits)
-        case "row_count":
-            check = {"type": "row_count", **(limits or {"must_be_greater_than": 0})}
-        case "aggregate":
-            function = str(settings.pop("function", ""))
-            check = {"type": function, **settings, **limits}
-        case "freshness":
-            return _freshness(settings, threshold, limits)
-        case "metric":
-            form, sql = _pop_sql(settings)
-            check = {"type": f"metric_{form}", f"{form}_sql": sql, **settings, **limits}
-        case "failed_rows":
-            form, sql = _pop_sql(settings)
-            if not isinstance(sql, str):
-                raise NoCounterpartError(f"Soda's check '{kind}' has no counterpart")
-            limits = limits or {"must_be": 0}
-            is_count = threshold.get("metric", "count") == "count"
-            permits_none = limits == {"must_be": 0} and is_count and not settings
-            if form == "expression" and permits_none:  # the failing rows are shown
-                return Translation("failed_rows", (RowsSatisfy(f"NOT ({sql})"),))
-            counted = f"count_if({sql})" if form == "expression" else count_of(sql)
-            check = {"type": f"metric_{form}", f"{form}_sql": counted, **settings, **limits}
-        case _:
-            raise NoCounterpartError(f"Soda's check '{kind}' has no counterpart")
-    return soda.translate(check, column)
-
-
-def _limits_of(threshold: Mapping[str, Any]) -> dict[str, Any]:
-    """The limits in a threshold, such as `must_be_less_than: 5`, as Soda 3.x writes them: without
-    `must_be_between`, whose two limits Soda 4 writes below it."""
-    limits: dict[str, Any] = {}
-    between: dict[str, Any] = {}
-    for key, value in threshold.items():
-        if key in _THRESHOLD_KEYS:
-            continue
-        if key == "must_be_between" and isinstance(value, Mapping):
-            for bound, limit in value.items():
-                if bound.startswith(("greater_than", "less_than")):
-                    between[f"must_be_{bound}"] = limit
-        else:
-            limits[key] = value
-    return {**limits, **between}
-
-
-def _check_of_values(
-    kind: str, settings: Mapping[str, Any], metric: object, limits: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The check of 3.x on the number or the share of missing, invalid or duplicate values.
-
-    :raises NoCounterpartError: it counts something else.
-    """
-    if metric not in ("count", "percent"):
-        raise NoCounterpartError(f"{kind}: the metric '{metric}' has no counterpart")
-    unused = ("missing_",) if kind == "invalid" else ("invalid_", "valid_")
-    used = {key: value for key, value in settings.items() if not key.startswith(unused)}
-    return {"type": f"{kind}_{metric}", **used, **(limits or {"must_be": 0})}
-
-
-def _freshness(
-    settings: dict[str, Any], threshold: Mapping[str, Any], limits: Mapping[str, Any]
-) -> Translation:
-    """:raises NoCounterpartError: it has other settings than a column, or an unknown unit."""
-    column = settings.pop("column", None)
-    unit = str(threshold.get("unit", "hour"))
-    if unit not in _UNITS or settings:
-        message = "freshness needs a column and a threshold in minutes, hours or days"
-        raise NoCounterpartError(message)
-    return soda.translate({"type": _UNITS[unit], **limits}, column_text(column))
-
-
-def _pop_sql(settings: dict[str, Any]) -> tuple[str, Any]:
-    """Removes the SQL of a check from its settings: its form, `expression` or `query`, and it."""
-    form = "expression" if "expression" in settings else "query"
-    return form, settings.pop(form, None)
+        yield replace(rule, meaning=meaning, difference=OF_NO_ROWS if is_share else None)
+        return
+    kind, settings = sodacl.parts_of(check)
+    where, threshold = settings.pop("filter", None), settings.get("threshold")
+    name = foreign_rule.name_in(settings)
+    rule = replace(rule, name=name, where=foreign_rule.all_hold(rule.where, where))
+    if rule.where and isinstance(threshold, Mapping) and threshold.get("metric") == "percent":
+        rule = replace(rule, difference=OF_NO_ROWS)
+    try:
+        for translation in soda_4.translations_of(kind, settings, described, path):
+            yield replace(rule, meaning=translation, severity=translation.severity)
+    except foreign_rule.REFUSALS as refusal:
+        yield replace(rule, meaning=foreign_rule.reason_of(refusal), difference=None)

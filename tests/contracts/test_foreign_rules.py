@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dqx_airflow.contracts.dialects.foreign import Translation, great_expectations, soda
+from dqx_airflow.contracts.dialects.foreign import Translation, great_expectations, soda, sodacl
 from dqx_airflow.errors import NoCounterpartError
 from tests.contracts.contract_parts import CASES, show_check
 from tests.markdown_cases import Case, cases
@@ -79,7 +80,24 @@ def test_any_soda_check_is_translated_or_refused(kind: str, keys: dict[str, obje
 @given(SODACL_WORDS.map(" ".join) | ANYTHING)
 @settings(max_examples=150, deadline=None)
 def test_any_sodacl_check_is_translated_or_refused(check: object) -> None:
-    assert _is_translated_or_refused(lambda: soda.translate_sodacl(check))
+    assert _is_translated_or_refused(lambda: sodacl.translate_sodacl(check))
+
+
+SODA_4_KINDS = ("missing", "invalid", "duplicate", "row_count", "aggregate", "metric", "schema")
+SODA_4_KEYS = ("threshold", "filter", "valid_format", "missing_format", "columns", "function")
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(SODA_4_KINDS), st.dictionaries(st.sampled_from(SODA_4_KEYS), ANYTHING)
+    )
+    | st.lists(SODACL_WORDS.map(" ".join) | ANYTHING, max_size=2)
+    | ANYTHING
+)
+@settings(max_examples=150, deadline=None)
+def test_checks_of_soda_in_any_form_are_translated_or_refused(checks: object) -> None:
+    with suppress(NoCounterpartError):
+        sodacl.translations_of(checks, "amount", ("orders",))
 
 
 @pytest.mark.slow

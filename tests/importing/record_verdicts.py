@@ -6,8 +6,8 @@ the verdict of each rule, in the order of the rules: true where it holds. The ve
 recorded are in the file. Needed: `pydeequ` with pyspark 3.5, and the jar of Deequ in the
 environment variable `DEEQU_JAR`; for `dqdl` no more than pyspark 3.5, and there also the jar of
 its parser; `great_expectations` with pandas; `pandera[io]` with pandas;
-`databricks-labs-dqx` with pandas, pyspark; `soda-core-duckdb` 3.x; `dbt-duckdb`, and a folder of
-dbt-utils in the environment variable `DBT_UTILS`.
+`databricks-labs-dqx` with pandas, pyspark; `soda-core-duckdb` 3.x, for `soda_4` `soda-duckdb`;
+`dbt-duckdb`, and a folder of dbt-utils in the environment variable `DBT_UTILS`.
 """
 
 from __future__ import annotations
@@ -92,6 +92,27 @@ def soda(rows: list[dict[str, Any]]) -> list[bool]:
     assert not scan.has_error_logs(), scan.get_error_logs_text()
     checks = sorted(scan._checks, key=lambda check: check.check_cfg.location.line)
     return [check.outcome.value == "pass" for check in checks]
+
+
+def soda_4(rows: list[dict[str, Any]]) -> list[bool | None]:
+    """By the names of the checks, in the order of the file."""
+    from ruamel.yaml import YAML  # comes with it
+    from soda_core.contracts.api import verify_contract_locally
+
+    contract = HERE / "soda_4.yml"
+    with tempfile.TemporaryDirectory() as folder:
+        _duckdb(rows, f"{folder}/t.db").close()
+        source = Path(folder, "source.yml")
+        database = f"connection: {{database: {folder}/t.db}}\n"
+        source.write_text(f"type: duckdb\nname: files\n{database}")
+        session = verify_contract_locally(str(source), contract_file_path=str(contract))
+    (result,) = session.contract_verification_results
+    outcomes = {"PASSED": True, "FAILED": False}
+    found = {one.check.name: outcomes.get(one.outcome.value) for one in result.check_results}
+    written = YAML(typ="safe").load(contract)
+    owners = [*written["columns"], written]
+    checks = [check for owner in owners for check in owner.get("checks", ())]
+    return [found[next(iter(check.values()))["name"]] for check in checks]
 
 
 def _duckdb(rows: list[dict[str, Any]], path: str = ":memory:") -> Any:
@@ -239,6 +260,7 @@ RUN: dict[str, tuple[Callable[[list[dict[str, Any]]], Any], tuple[str, ...]]] = 
     "great_expectations": (great_expectations, ("great_expectations", "pandas")),
     "pandera": (pandera, ("pandera", "pandas")),
     "soda": (soda, ("soda-core", "duckdb")),
+    "soda_4": (soda_4, ("soda-core", "soda-duckdb")),
     "deequ": (deequ, ("pydeequ", "pyspark")),
     "dqdl": (dqdl, ("pyspark",)),
     "databricks_dqx": (databricks_dqx, ("databricks-labs-dqx", "pyspark")),

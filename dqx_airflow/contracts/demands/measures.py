@@ -46,14 +46,15 @@ MEASURED = {
 class MetricRule(
     base.Demand,
     is_quality=True,
-    subject_fields=("metric", "arguments", "is_percent"),
+    subject_fields=("metric", "arguments", "is_percent", "with_null"),
     stricter={"condition": base.Condition.order},
 ):
     """A condition on a metric of DQL. `arguments` are columns; `metric` is one of `metrics`.
 
     `is_percent`: the metric is a count, and its percentage of the rows is compared. `values` are
     the values that a metric such as `invalid_count` accepts or counts; for `most_common`, the
-    values allowed as the most common value.
+    values allowed as the most common value. Among duplicates, NULL equals NULL `with_null`;
+    without it, rows with NULL are exempt.
     """
 
     metric: str
@@ -62,6 +63,7 @@ class MetricRule(
     is_percent: bool = False
     values: tuple[base.Literal, ...] = ()
     pattern: str | None = None
+    with_null: bool = False
 
     @property
     def text(self) -> str:
@@ -123,12 +125,14 @@ class MetricRule(
 
 
 def _metric(demand: MetricRule) -> str:
-    if demand.metric == "duplicate_count":
+    if demand.metric == "duplicate_count" and not demand.with_null:
         return repeated(demand.arguments)
     if demand.metric not in CALLABLE:
         hint = did_you_mean(demand.metric, CALLABLE)
         raise NoCounterpartError(f"unknown metric '{demand.metric}': {hint}")
     arguments = ", ".join(show(terms.column(column)) for column in demand.arguments)
+    if demand.metric == "duplicate_count" and len(demand.arguments) > 1:
+        arguments = f"[{arguments}]"
     return f"{demand.metric}({arguments})"
 
 

@@ -15,6 +15,7 @@ from dqx_airflow.contracts.compile import (
     sql_meanings,
     terms,
 )
+from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show_where
 from dqx_airflow.errors import NoCounterpartError
 
@@ -128,6 +129,12 @@ class AmongRows(base.Demand, words="{demand} where {where}", is_quality=True):
         self, context: rule_context.RuleContext
     ) -> claims.CompiledClaim | claims.EnforcedByType:
         where = sql_meanings.row_meaning(context, self.where, self.sql_dialect)
+        if isinstance(self.demand, QueryGives) and not isinstance(
+            where, sql_forms.TableSql | sql_forms.Query
+        ):
+            query = self._filtered_query(context, self.demand, where)
+            if query is not None:
+                return query.claim(context)
         if isinstance(where, sql_forms.RowSql | sql_forms.TableSql | sql_forms.Query):
             raise NoCounterpartError(f"DQL cannot express the filter: {self.where}")
         rule = replace(context.rule, demand=self.demand)
@@ -136,6 +143,24 @@ class AmongRows(base.Demand, words="{demand} where {where}", is_quality=True):
             message = "a column has the same type in all rows, so a filter has no effect"
             raise NoCounterpartError(message)
         return replace(claim, text=claim.text + show_where(where))
+
+    def _filtered_query(
+        self,
+        context: rule_context.RuleContext,
+        demand: QueryGives,
+        where: nodes.Expression | sql_forms.RowSql,
+    ) -> QueryGives | None:
+        """A demand on a query of Spark, whose model has only the chosen rows; None if the demand
+        is no query, or one of another database."""
+        meaning = sql_meanings.query_meaning(context, demand.query, demand.sql_dialect)
+        if not isinstance(meaning, sql_forms.Query) or demand.sql_dialect not in (None, "spark"):
+            return None
+        if isinstance(where, sql_forms.RowSql):
+            condition = where.sql
+        else:
+            condition = spark_predicates.spark_text(where)
+        chosen = " ".join(("(SELECT * FROM {model} WHERE", condition, ")"))
+        return replace(demand, query=demand.query.replace("{model}", chosen))
 
     def expectation(self, place: expectations.ExportedRule) -> expectations.Expectation:
         if self.sql_dialect not in (None, "spark", "databricks"):

@@ -15,7 +15,7 @@ from dqx_airflow.contracts import demands as kinds
 from dqx_airflow.contracts import document
 from dqx_airflow.contracts.dialects import foreign
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
-from dqx_airflow.contracts.dialects.foreign import great_expectations, soda
+from dqx_airflow.contracts.dialects.foreign import great_expectations, sodacl
 from dqx_airflow.contracts.dialects.library_metrics import NO_THRESHOLD, translate_metric
 from dqx_airflow.contracts.dialects.rule_names import PlacedRule, slug
 from dqx_airflow.contracts.dialects.servers import SQL_DIALECTS, sql_dialect_of
@@ -28,12 +28,8 @@ from dqx_airflow.values import SourceFile
 _REMARKS = ("type", "engine", "name", "id", "description", "dimension", "severity", "tags")
 _IMPLIED_TYPES = {"metric": "library", "query": "sql", "engine": "custom", "description": "text"}
 """The type of a rule that has none, by the first of these keys that it has."""
-_ENGINES = {
-    "soda": soda.translate,
-    "great_expectations": great_expectations.translate,
-    "greatexpectations": great_expectations.translate,
-    "gx": great_expectations.translate,
-}
+_SODA = ("soda", "soda_cl", "sodacl")
+_GREAT_EXPECTATIONS = ("great_expectations", "greatexpectations", "gx")
 _IN_ARRAY = re.compile(r"\[\]|\{key\}|\{value\}")
 
 
@@ -158,8 +154,7 @@ def _library(rule: _Rule) -> list[PlacedRule]:
 
 def _custom(rule: _Rule) -> list[PlacedRule]:
     engine = rule.text("engine") or ""
-    translate = _ENGINES.get(slug(engine))
-    if translate is None:
+    if slug(engine) not in (*_SODA, *_GREAT_EXPECTATIONS):
         reason = f"DQL has no counterpart for rules of the engine '{engine}'"
         meant = slip_of(engine, ["soda", "great-expectations"])
         if meant is None:
@@ -167,10 +162,33 @@ def _custom(rule: _Rule) -> list[PlacedRule]:
         raise _InvalidRuleError(reason, "E422", f"did you mean '{meant}'?")
     key = "specification" if "specification" in rule.node.entries else "implementation"
     check = parsed(rule.node.get(key))
+    if check is not None and slug(engine) in _SODA:
+        return _soda(rule, check, key)
     if not isinstance(check, document.Mapping):
         raise NoCounterpartError(f"its {key} is not a mapping of {engine}")
-    translation = translate(document.plain_value(check), rule.column, rule.reading.sql_dialect)
+    dialect = rule.reading.sql_dialect
+    translation = great_expectations.translate(document.plain_value(check), rule.column, dialect)
     return _rules(rule, translation, key)
+
+
+def _soda(rule: _Rule, checks: document.Node, key: str) -> list[PlacedRule]:
+    """The rules of checks of Soda in any form: all of them, or none if one has no counterpart."""
+    written, dialect = document.plain_value(checks), rule.reading.sql_dialect
+    translations = sodacl.translations_of(written, rule.column, _names(rule.reading), dialect)
+    if not translations:
+        raise NoCounterpartError(f"its {key} has no checks")
+    return [placed for one in translations for placed in _rules(rule, one, key)]
+
+
+def _names(reading: ClauseReader) -> tuple[str, ...]:
+    """The name of the model, and in ODCS the name of its table."""
+    objects = reading.root.get("schema")
+    listed = objects.items if isinstance(objects, document.Sequence) else ()
+    names = [reading.model or ""]
+    for item in listed:
+        if isinstance(item, document.Mapping) and item.text("name") == reading.model:
+            names.append(item.text("physicalName") or "")
+    return tuple(name for name in names if name)
 
 
 _READERS = {"text": _text, "sql": _sql, "library": _library, "custom": _custom}

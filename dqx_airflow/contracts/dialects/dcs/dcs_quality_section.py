@@ -5,12 +5,12 @@ Later versions have rules in the `quality` of each model and field instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from dqx_airflow.contracts import document
 from dqx_airflow.contracts.dialects import foreign
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
-from dqx_airflow.contracts.dialects.foreign import great_expectations, soda
+from dqx_airflow.contracts.dialects.foreign import great_expectations, sodacl
 from dqx_airflow.contracts.dialects.quality import parsed
 from dqx_airflow.contracts.dialects.rule_names import RuleOfModel, slug
 from dqx_airflow.contracts.model import Model
@@ -29,7 +29,7 @@ def read_quality_section(reading: ClauseReader, models: tuple[Model, ...]) -> It
         return
     written = quality.text("type") or ""
     kind = slug(written)
-    if kind not in _TRANSLATORS:
+    if kind not in _KINDS:
         reading.unsupported(quality, f"DQL has no counterpart for quality of type '{written}'")
         return
     reading.documented_keys(quality, "type", "description", reason="the format of the checks")
@@ -38,7 +38,8 @@ def read_quality_section(reading: ClauseReader, models: tuple[Model, ...]) -> It
     if specification is None or not isinstance(top, document.Mapping) or "$ref" in top.entries:
         reading.unsupported(specification, _IN_A_FILE)
         return
-    translations = list(_translations(kind, specification, top, models))
+    dialect = reading.sql_dialect
+    translations = list(_translations(kind, specification, top, models, dialect))
     # A text with several checks is a single clause: it is checked if all of them are.
     refused = {
         id(node): read
@@ -56,7 +57,11 @@ def read_quality_section(reading: ClauseReader, models: tuple[Model, ...]) -> It
 
 
 def _translations(
-    kind: str, specification: document.Node, top: document.Mapping, models: tuple[Model, ...]
+    kind: str,
+    specification: document.Node,
+    top: document.Mapping,
+    models: tuple[Model, ...],
+    dialect: str | None,
 ) -> Iterator[tuple[str, document.Node, foreign.Translation | NoCounterpartError]]:
     """The demands of each check on a model, or the reason why there are none, with its node."""
     by_name = {model.name: model for model in models}
@@ -77,30 +82,31 @@ def _translations(
         else:
             for check in checks.items:
                 try:
-                    yield name, carrier or check, _translated(kind, check, model)
+                    for translation in _translated(kind, check, model, dialect):
+                        yield name, carrier or check, translation
                 except NoCounterpartError as error:
                     yield name, carrier or check, error
 
 
-def _translated(kind: str, check: document.Node, model: Model) -> foreign.Translation:
+def _translated(
+    kind: str, check: document.Node, model: Model, sql_dialect: str | None
+) -> tuple[foreign.Translation, ...]:
     """The demands of a check on a model.
 
     :raises NoCounterpartError: there are none, or the model has no column for them.
     """
-    translation = _TRANSLATORS[kind](document.plain_value(check))
-    if not translation.has_place([item.path for item in model.fields]):
-        raise NoCounterpartError(f"the model {model.name} has no field {translation.column}")
-    return translation
-
-
-def _expectation(check: object) -> foreign.Translation:
-    if not isinstance(check, dict):
+    written = document.plain_value(check)
+    if kind in _SODA:
+        translations = sodacl.translations_of(written, None, (model.name,), sql_dialect)
+    elif isinstance(written, dict):
+        translations = (great_expectations.translate(written, None, sql_dialect),)
+    else:
         raise NoCounterpartError("not an expectation: write a mapping")
-    return great_expectations.translate(check, None)
+    for translation in translations:
+        if not translation.has_place([item.path for item in model.fields]):
+            raise NoCounterpartError(f"the model {model.name} has no field {translation.column}")
+    return translations
 
 
-_TRANSLATORS: dict[str, Callable[[object], foreign.Translation]] = {
-    "soda_cl": soda.translate_sodacl,
-    "sodacl": soda.translate_sodacl,
-    "great_expectations": _expectation,
-}
+_SODA = ("soda_cl", "sodacl")
+_KINDS = (*_SODA, "great_expectations")

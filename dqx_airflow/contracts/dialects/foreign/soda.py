@@ -1,8 +1,7 @@
-"""Metrics and checks of Soda as demands, including SodaCL, its older language: `row_count > 0`."""
+"""The checks of Soda 3 contracts as demands: a type, its settings and thresholds."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -11,11 +10,11 @@ from typing import Any
 from dqx_airflow.contracts import demands as kinds
 from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.dialects import foreign
-from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S, seconds_of
-from dqx_airflow.contracts.dialects.rule_names import slug
-from dqx_airflow.contracts.model import column_path, dotted_path
+from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
+from dqx_airflow.contracts.model import column_path
 from dqx_airflow.errors import NoCounterpartError
-from dqx_airflow.values.exact import finite_number, is_finite_number
+from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
+from dqx_airflow.values.exact import is_finite_number
 
 _LISTED = files(__package__).joinpath("soda_formats.txt").read_text("utf-8").splitlines()
 SODA_PATTERNS = {name: text for name, _, text in (line.partition(": ") for line in _LISTED[1:])}
@@ -124,6 +123,18 @@ def _filter(check: Mapping[str, Any], check_type: _CheckType) -> str | None:
     return None
 
 
+def missing_predicate(column: str, settings: Mapping[str, Any]) -> str:
+    """The SQL predicate for the values that count as missing beside NULL.
+
+    :raises NoCounterpartError: a setting is unknown, or not as Soda writes it.
+    """
+    for key in settings:
+        if key not in _MISSING_KEYS:
+            raise NoCounterpartError(f"Soda's '{key}' has no counterpart for missing values")
+    check = _Check(column, settings, kinds.NONE, False, "missing_count", None)
+    return check.missing_predicate() or "false"
+
+
 def comparisons(check: Mapping[str, Any]) -> tuple[kinds.Condition, ...]:
     """The comparisons of a check. A lower bound above the upper bound requires a value outside of
     the range.
@@ -169,24 +180,49 @@ class _Check(foreign.Check):
         return self.measured("num_rows")
 
     def duplicates(self) -> foreign.Demands:
+        """A condition on the number of values that occur more than once, or on its percentage of
+        the rows. NULL is no value."""
         named = self.keys.get("columns")
         if not isinstance(named, list) and self.column is None:
             raise NoCounterpartError(f"{self.kind} has no columns")
         names = tuple(column_path(str(name)) for name in named) if isinstance(named, list) else ()
-        return self.repeated(names or (str(self.column),))
+        names = names or (str(self.column),)
+        if self.permits_none:
+            return (kinds.Unique(names),)
+        columns = ", ".join(map(sql_name, names))
+        present = " AND ".join(f"{sql_name(name)} IS NOT NULL" for name in names)
+        number = f"count_if(soda_copies > 1 AND {present})"
+        if self.is_percent:  # Soda rounds a percentage
+            number = f"coalesce(round(100 * {number} / sum(soda_copies), 2), 0)"
+        counted = "count(*) AS soda_copies FROM {model} GROUP BY"
+        copies = " ".join(("SELECT", f"{columns},", counted, columns))
+        query = " ".join(("SELECT", number, "FROM (", copies, ") AS soda_values"))
+        return (kinds.QueryGives(query, self.condition),)
 
     def missing(self) -> foreign.Demands:
+        counted, pattern = self._missing_values()
+        if counted or pattern:
+            return self.measured("missing_count", self.own_column, values=counted, pattern=pattern)
+        if self.permits_none:
+            return (kinds.Required(),)
+        return self.measured("null_count", self.own_column)
+
+    def _missing_values(self) -> tuple[tuple[kinds.Literal, ...], str | None]:
+        """The values that count as missing, and the expression that matches others.
+
+        :raises NoCounterpartError: they are not as Soda writes them.
+        """
         pattern = self.first("missing_regex", "missing_regex_sql", "missing_sql_regex")
         is_listed = "missing_values" in self.keys
         counted = foreign.values_in(self.keys["missing_values"]) if is_listed else ()
         if counted is None or not isinstance(pattern, str | None):
             message = "missing_values takes a list of values, missing_regex a string"
             raise NoCounterpartError(message)
-        if counted or pattern:
-            return self.measured("missing_count", self.own_column, values=counted, pattern=pattern)
-        if self.permits_none:
-            return (kinds.Required(),)
-        return self.measured("null_count", self.own_column)
+        if "missing_format" in self.keys:
+            if pattern is not None:
+                raise NoCounterpartError("it has both missing_format and missing_regex")
+            pattern = self._format("missing_format")
+        return counted, pattern
 
     def invalid_values(self) -> foreign.Demands:
         reference = self.keys.get("valid_values_reference_data")
@@ -194,6 +230,9 @@ class _Check(foreign.Check):
             return self._reference(reference)
         valid = self._valid()
         refused = self._refused()
+        missing = self.missing_predicate()
+        if missing is not None:
+            return self._invalid_among_present(valid, refused, missing)
         if not refused:
             if not valid:
                 message = f"{self.kind} has no key that defines valid values, such as valid_values"
@@ -206,6 +245,49 @@ class _Check(foreign.Check):
             return (kinds.RowsSatisfy(f"NOT ({broken})"),)
         return self.counted(broken)
 
+    def missing_predicate(self) -> str | None:
+        """The SQL predicate for values that count as missing; None if only NULL does."""
+        counted, pattern = self._missing_values()
+        name = sql_name(self.own_column)
+        missing = []
+        if counted:
+            missing.append(f"{name} IN ({foreign.literals(counted)})")
+        if pattern is not None:
+            missing.append(foreign.rlike(name, pattern))
+        return " OR ".join(missing) or None
+
+    def _invalid_among_present(
+        self, valid: tuple[foreign.ColumnDemand, ...], refused: list[str], missing: str
+    ) -> foreign.Demands:
+        """The condition on the number of invalid values, of which a missing value is none."""
+        if valid:
+            refused = [*refused, f"NOT ({foreign.all_hold(self.own_column, valid)})"]
+        if not refused:
+            message = f"{self.kind} has no key that defines valid values, such as valid_values"
+            raise NoCounterpartError(message)
+        broken = " OR ".join(refused)
+        if self.permits_none:
+            return (kinds.RowsSatisfy(f"{missing} OR NOT ({broken})"),)
+        return self.counted(f"NOT ({missing}) AND ({broken})")
+
+    def _format(self, key: str) -> str:
+        """The regular expression of a format: its name, or a mapping with the expression.
+
+        :raises NoCounterpartError: the format is unknown.
+        """
+        written = self.keys[key]
+        match written:
+            case {"regex": str(expression), **others} if not {*others} - {"name"}:
+                return expression
+            case str():
+                name = written.replace("_", " ").lower()
+                if name in SODA_PATTERNS:
+                    return SODA_PATTERNS[name]
+                if name in _FORMATS:
+                    return whole(TEXT_FORMATS[_FORMATS[name]].pattern)
+                raise NoCounterpartError(f"Soda's format '{written}' has no counterpart")
+        raise NoCounterpartError(f"{key} takes a regex and a name, or the name of a format")
+
     def _refused(self) -> list[str]:
         """The SQL predicates for values named as invalid."""
         name = sql_name(self.own_column)
@@ -214,6 +296,8 @@ class _Check(foreign.Check):
             refused.append(f"{name} IN ({foreign.literals(self.values('invalid_values'))})")
         if "invalid_regex" in self.keys:
             refused.append(foreign.rlike(name, str(self.keys["invalid_regex"])))
+        if "invalid_format" in self.keys:
+            refused.append(foreign.rlike(name, self._format("invalid_format")))
         return refused
 
     def _valid(self) -> tuple[foreign.ColumnDemand, ...]:
@@ -225,14 +309,11 @@ class _Check(foreign.Check):
         if pattern is not None:
             demands.append(kinds.Pattern(str(pattern)))
         if "valid_format" in self.keys:
-            written = str(self.keys["valid_format"])
-            format_name = written.replace("_", " ").lower()
+            format_name = str(self.keys["valid_format"]).replace("_", " ").lower()
             if format_name in _FORMATS:
                 demands.append(kinds.OfFormat(_FORMATS[format_name]))
-            elif format_name in SODA_PATTERNS:
-                demands.append(kinds.Pattern(SODA_PATTERNS[format_name]))
             else:
-                raise NoCounterpartError(f"Soda's format '{written}' has no counterpart")
+                demands.append(kinds.Pattern(self._format("valid_format")))
         for key, demand, ops in _LIMITS:
             if key in self.keys:
                 limit = self.keys[key]
@@ -301,9 +382,14 @@ class _CheckType:
     filters: tuple[str, ...] = _FILTERS
 
 
-_MISSING = _CheckType(
-    _Check.missing, ("missing_values", "missing_regex", "missing_regex_sql", "missing_sql_regex")
+_MISSING_KEYS = (
+    "missing_values",
+    "missing_regex",
+    "missing_regex_sql",
+    "missing_sql_regex",
+    "missing_format",
 )
+_MISSING = _CheckType(_Check.missing, _MISSING_KEYS)
 _INVALID = _CheckType(
     _Check.invalid_values,
     (
@@ -320,6 +406,8 @@ _INVALID = _CheckType(
         "valid_values_reference_data",
         "invalid_values",
         "invalid_regex",
+        "invalid_format",
+        *_MISSING_KEYS,
     ),
 )
 _ROW_COUNT = _CheckType(_Check.row_count, needs_column=False)
@@ -349,125 +437,3 @@ _TYPES: dict[str, _CheckType] = {
     **dict.fromkeys(_EXPRESSIONS, _CheckType(_Check.expression)),
     **dict.fromkeys(_AGES, _CheckType(_Check.freshness)),
 }
-
-
-_CHECK = re.compile(
-    r"\s*(?P<metric>\w+)\s*(\((?P<arguments>[^()]*)\))?\s*(?P<comparison>.*?)\s*", re.DOTALL
-)
-_COMPARISON = re.compile(r"(?P<op><=|>=|!=|<>|<|>|=)\s*(?P<bound>\S.*)")
-_RANGE = re.compile(r"(?P<negation>not\s+)?between\s+(?P<low>\S+)\s+and\s+(?P<high>\S+)")
-_REFERENCE = re.compile(
-    r"\s*values\s+in\s+\((?P<columns>[^()]+)\)\s+must\s+exist\s+in\s+"
-    r"(?P<dataset>[^\s()]+)\s*\((?P<others>[^()]+)\)\s*"
-)
-_THRESHOLDS = {op: slug(foreign.THRESHOLDS[op][0]) for op in ("!=", "<", "<=", ">", ">=")}
-_THRESHOLDS |= {"=": "must_be", "<>": "must_not_be"}
-_OF_COLUMNS = ("duplicate_count", "duplicate_percent")
-
-
-def translate_sodacl(check: object) -> foreign.Translation:
-    """The demands of a check: a string, or a mapping from a string to its configuration.
-
-    :raises NoCounterpartError: the check has no counterpart.
-    """
-    text: object = check
-    given: object = {}
-    if isinstance(check, dict) and check:
-        text, given = next(iter(check.items()))
-    if not isinstance(text, str) or not isinstance(given, Mapping):
-        raise NoCounterpartError(f"SodaCL's check '{text}' has no counterpart")
-    settings = {str(key).replace(" ", "_"): value for key, value in given.items()}
-    match = _REFERENCE.fullmatch(text)
-    if match is None:
-        return _sodacl_metric(text, settings)
-    if settings:
-        raise NoCounterpartError("a reference with further settings")
-    return _sodacl_reference(match)
-
-
-def _sodacl_metric(text: str, settings: Mapping[str, Any]) -> foreign.Translation:
-    """The demands of a check such as `avg(price) > 5`, with its settings."""
-    parts = _CHECK.fullmatch(text)
-    if parts is None:
-        raise NoCounterpartError(f"SodaCL's check '{text}' has no counterpart")
-    metric = parts["metric"]
-    arguments = _names(parts["arguments"] or "")
-    if metric == "freshness":
-        return _sodacl_freshness(arguments, parts["comparison"])
-    compared = threshold(parts["comparison"])
-    if compared is None:
-        raise NoCounterpartError(f"SodaCL's check '{text}' does not compare with a number")
-    if metric == "percentile":
-        return _percentile(arguments, compared)
-    own_metric = _own_metric(metric, settings)
-    if own_metric is not None and not arguments:
-        return translate({**own_metric, **compared}, None)
-    rule = {"type": metric, **settings, **compared}
-    if metric in _OF_COLUMNS and len(arguments) > 1:
-        return translate({**rule, "columns": arguments}, None)
-    if metric == "row_count" and not arguments:
-        return translate(rule, None)
-    if metric != "row_count" and len(arguments) == 1:
-        return translate(rule, dotted_path(arguments[0]))
-    raise NoCounterpartError(f"SodaCL's check '{text}' has no counterpart")
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip().strip('"`') for name in text.split(",") if name.strip()]
-
-
-def _number(text: str) -> int | float | None:
-    """A number; SodaCL writes percentages with or without a percent sign."""
-    bare = text.strip().removesuffix("%").strip()
-    return finite_number(bare) if re.fullmatch(r"[-+]?\d+(\.\d+)?", bare) else None
-
-
-def _own_metric(metric: str, settings: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The metric that a check defines itself: `avg_span expression: AVG(a - b)`."""
-    rest = dict(settings)
-    for kind in ("expression", "query"):
-        if (sql := rest.pop(f"{metric}_{kind}", None)) is not None:
-            return {"type": f"metric_{kind}", f"{kind}_sql": sql, **rest}
-    return None
-
-
-def threshold(comparison: str) -> dict[str, Any] | None:
-    """A comparison with numbers as keys of Soda: `> 5` is `must_be_greater_than: 5`; None for any
-    other comparison."""
-    if match := _RANGE.fullmatch(comparison):
-        bounds = [_number(match["low"]), _number(match["high"])]
-        key = "must_not_be_between" if match["negation"] else "must_be_between"
-        return {key: bounds} if None not in bounds else None
-    match = _COMPARISON.fullmatch(comparison)
-    bound = _number(match["bound"]) if match else None
-    return {_THRESHOLDS[match["op"]]: bound} if match and bound is not None else None
-
-
-def _sodacl_reference(match: re.Match[str]) -> foreign.Translation:
-    columns = _names(match["columns"])
-    other_columns = _names(match["others"])
-    if len(columns) != len(other_columns):
-        raise NoCounterpartError("a reference needs the same number of columns on both sides")
-    paths = tuple(map(dotted_path, columns))
-    other_paths = tuple(map(dotted_path, other_columns))
-    demand = kinds.Refers(paths, match["dataset"], other_paths)
-    return foreign.Translation("references", (demand,), paths[0] if len(paths) == 1 else None)
-
-
-def _sodacl_freshness(arguments: list[str], comparison: str) -> foreign.Translation:
-    match = _COMPARISON.fullmatch(comparison)
-    seconds = seconds_of(match["bound"]) if match and match["op"] in ("<", "<=") else None
-    if seconds is None or len(arguments) != 1 or "::" in arguments[0]:
-        raise NoCounterpartError("freshness needs `<` and a duration: write `freshness(at) < 24h`")
-    path = dotted_path(arguments[0])
-    return foreign.Translation("freshness", (kinds.Fresh(path, seconds),), path)
-
-
-def _percentile(arguments: list[str], threshold: dict[str, Any]) -> foreign.Translation:
-    share = _number(arguments[1]) if len(arguments) == 2 else None
-    if share is None or not 0 <= share <= 1:
-        raise NoCounterpartError("a percentile needs a column and a number between 0 and 1")
-    path = dotted_path(arguments[0])
-    query = foreign.aggregate_query(f"percentile({sql_name(path)}, {share})")
-    demands = tuple(kinds.QueryGives(query, condition) for condition in comparisons(threshold))
-    return foreign.Translation("percentile", demands, path)

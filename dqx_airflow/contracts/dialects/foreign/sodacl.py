@@ -1,0 +1,297 @@
+"""SodaCL, Soda's older language, as demands: `row_count > 0`, with settings below a check.
+
+`translations_of` reads it, and the checks of both kinds of contracts, in every form.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from dqx_airflow.contracts import demands as kinds
+from dqx_airflow.contracts.compile.terms import sql_name
+from dqx_airflow.contracts.dialects import foreign
+from dqx_airflow.contracts.dialects.durations import seconds_of
+from dqx_airflow.contracts.dialects.foreign import soda, soda_4
+from dqx_airflow.contracts.dialects.rule_names import slug
+from dqx_airflow.contracts.model import dotted_path
+from dqx_airflow.errors import NoCounterpartError
+from dqx_airflow.values import Severity
+from dqx_airflow.values.exact import finite_number
+
+CHECKS_FOR = "checks for "
+"""The beginning of the key with the checks of a dataset."""
+
+
+def translations_of(
+    written: object, column: str | None, datasets: tuple[str, ...], sql_dialect: str | None = None
+) -> tuple[foreign.Translation, ...]:
+    """The demands of checks in any form: of contracts of Soda 3 (`type: missing_count`) or 4
+    (`missing:`), and of SodaCL, one, a list, or below `checks for orders:`.
+
+    :param datasets: the names of the dataset that the checks are about.
+    :raises NoCounterpartError: one of them has no counterpart.
+    """
+    if isinstance(written, list):
+        translations: list[foreign.Translation] = []
+        for check in written:
+            translations += translations_of(check, column, datasets, sql_dialect)
+        return tuple(translations)
+    if not isinstance(written, Mapping):
+        return tuple(leveled(written, sql_dialect))
+    for key in written:
+        if str(key).startswith(CHECKS_FOR):
+            checks = _checks_below(written, str(key), datasets)
+            return translations_of(checks, column, datasets, sql_dialect)
+    if "type" in written:
+        return (soda.translate(written, column, sql_dialect),)
+    if [*written] == ["checks"]:
+        return translations_of(written["checks"], column, datasets, sql_dialect)
+    translations = []
+    for kind, settings in written.items():
+        if soda_4.is_check(kind, settings):
+            translations += soda_4.translations_of(kind, settings, {}, column, sql_dialect)
+        else:
+            translations += leveled({kind: settings}, sql_dialect)
+    return tuple(translations)
+
+
+def _checks_below(written: Mapping[str, Any], head: str, datasets: tuple[str, ...]) -> object:
+    """The checks below a head such as `checks for orders`.
+
+    :raises NoCounterpartError: they are about another dataset, or it is not the only head.
+    """
+    name = head.removeprefix(CHECKS_FOR).strip().strip('"`')
+    if len(written) > 1:
+        raise NoCounterpartError(f"write only `{head}:` here, with its checks below")
+    if "[" in name:
+        raise NoCounterpartError(f"write the filter of {name} as `filter` of each check")
+    known = {dataset.lower() for dataset in datasets}
+    if not known & {name.lower(), name.split(".")[-1].lower()}:
+        raise NoCounterpartError(f"its checks are for {name}: move them to that model")
+    return written[head]
+
+
+_NO_CLAIMS = (
+    *("title", "owner", "identity", "samples limit", "samples columns"),
+    *("collect failed rows", "failed rows query"),
+)
+_OF_SUITES = ("schema", "change", "group by", "group evolution", "anomaly", "row_count same as")
+"""The beginnings of checks that are no demands of a contract."""
+
+
+def leveled(check: object, sql_dialect: str | None = None) -> Iterator[foreign.Translation]:
+    """The demands of a check of SodaCL; those of two levels if it warns and fails differently.
+
+    :raises NoCounterpartError: it has no counterpart.
+    """
+    text, settings = parts_of(check)
+    for beginning in _OF_SUITES:
+        if re.match(rf"{beginning}\b", text):
+            raise NoCounterpartError(
+                f"SodaCL's `{beginning}` has no counterpart in a contract: `dql import` makes a "
+                "suite of such checks"
+            )
+    for key in _NO_CLAIMS:
+        settings.pop(key, None)
+    for severity, compared in levels_of(text, settings):
+        if compared is None:
+            raise NoCounterpartError("write a level as `when > 5`")
+        one = translate_sodacl({compared: settings} if settings else compared, sql_dialect)
+        yield replace(one, severity=severity)
+
+
+def parts_of(check: object) -> tuple[str, dict[str, Any]]:
+    """The text of a check, such as `row_count > 0`, and its settings."""
+    if not isinstance(check, Mapping) or not check:
+        return str(check), {}
+    text, settings = next(iter(check.items()))
+    return str(text), dict(settings) if isinstance(settings, Mapping) else {}
+
+
+def levels_of(text: str, settings: dict[str, Any]) -> list[tuple[Severity | None, str | None]]:
+    """The condition that must hold at each level of a check; None if a level is not a comparison.
+    `fail` and `warn` are taken from the settings."""
+    levels: list[tuple[Severity | None, str | None]] = []
+    for key, severity in (("fail", None), ("warn", Severity.P3)):
+        if key not in settings:
+            continue
+        condition = str(settings.pop(key))
+        if condition.startswith("when "):
+            levels.append((severity, f"{text} {_negated(condition.removeprefix('when '))}"))
+        else:
+            levels.append((severity, None))
+    return levels or [(None, text)]
+
+
+_OPPOSITES = {"<=": ">", ">=": "<", "<": ">=", ">": "<=", "!=": "=", "=": "!="}
+
+
+def _negated(condition: str) -> str:
+    """The negation of a condition under which a check fails."""
+    bare = condition.strip()
+    if bare.startswith("between "):
+        return f"not {bare}"
+    if bare.startswith("not between "):
+        return bare.removeprefix("not ")
+    for op, opposite in _OPPOSITES.items():
+        if bare.startswith(op):
+            return f"{opposite} {bare.removeprefix(op).strip()}"
+    return condition
+
+
+_CHECK = re.compile(
+    r"\s*(?P<metric>\w+)\s*(\((?P<arguments>[^()]*)\))?\s*(?P<comparison>.*?)\s*", re.DOTALL
+)
+_COMPARISON = re.compile(r"(?P<op><=|>=|!=|<>|<|>|=)\s*(?P<bound>\S.*)")
+_RANGE = re.compile(r"(?P<negation>not\s+)?between\s+(?P<low>\S+)\s+and\s+(?P<high>\S+)")
+_REFERENCE = re.compile(
+    r"\s*values\s+in\s+\((?P<columns>[^()]+)\)\s+must\s+exist\s+in\s+"
+    r"(?P<dataset>[^\s()]+)\s*\((?P<others>[^()]+)\)\s*"
+)
+_THRESHOLDS = {op: slug(foreign.THRESHOLDS[op][0]) for op in ("!=", "<", "<=", ">", ">=")}
+_THRESHOLDS |= {"=": "must_be", "<>": "must_not_be"}
+_OF_COLUMNS = ("duplicate_count", "duplicate_percent")
+
+
+def translate_sodacl(check: object, sql_dialect: str | None = None) -> foreign.Translation:
+    """The demands of a check: a string, or a mapping from a string to its configuration.
+
+    :raises NoCounterpartError: the check has no counterpart.
+    """
+    text: object = check
+    given: object = {}
+    if isinstance(check, dict) and check:
+        text, given = next(iter(check.items()))
+    if not isinstance(text, str) or not isinstance(given, Mapping):
+        raise NoCounterpartError(f"SodaCL's check '{text}' has no counterpart")
+    settings = {str(key).replace(" ", "_"): value for key, value in given.items()}
+    if text == _FAILED_ROWS or text.startswith(f"{_FAILED_ROWS} "):
+        return _failed_rows(text.removeprefix(_FAILED_ROWS).strip(), settings, sql_dialect)
+    match = _REFERENCE.fullmatch(text)
+    if match is None:
+        return _metric(text, settings, sql_dialect)
+    if settings:
+        raise NoCounterpartError("a reference with further settings")
+    return _reference(match)
+
+
+def _metric(text: str, settings: Mapping[str, Any], sql_dialect: str | None) -> foreign.Translation:
+    """The demands of a check such as `avg(price) > 5`, with its settings."""
+    parts = _CHECK.fullmatch(text)
+    if parts is None:
+        raise NoCounterpartError(f"SodaCL's check '{text}' has no counterpart")
+    metric = parts["metric"]
+    arguments = _names(parts["arguments"] or "")
+    if metric == "freshness":
+        return _freshness(arguments, parts["comparison"])
+    compared = threshold(parts["comparison"])
+    if compared is None:
+        raise NoCounterpartError(f"SodaCL's check '{text}' does not compare with a number")
+    if metric == "percentile":
+        return _percentile(arguments, compared)
+    own_metric = _own_metric(metric, settings)
+    if own_metric is not None and not arguments:
+        return soda.translate({**own_metric, **compared}, None, sql_dialect)
+    rule = {"type": metric, **settings, **compared}
+    if metric in _OF_COLUMNS and len(arguments) > 1:
+        return soda.translate({**rule, "columns": arguments}, None, sql_dialect)
+    if metric == "row_count" and not arguments:
+        return soda.translate(rule, None, sql_dialect)
+    if metric != "row_count" and len(arguments) == 1:
+        return soda.translate(rule, dotted_path(arguments[0]), sql_dialect)
+    raise NoCounterpartError(f"SodaCL's check '{text}' has no counterpart")
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip().strip('"`') for name in text.split(",") if name.strip()]
+
+
+def _number(text: str) -> int | float | None:
+    """A number; SodaCL writes percentages with or without a percent sign."""
+    bare = text.strip().removesuffix("%").strip()
+    return finite_number(bare) if re.fullmatch(r"[-+]?\d+(\.\d+)?", bare) else None
+
+
+def _own_metric(metric: str, settings: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The metric that a check defines itself: `avg_span expression: AVG(a - b)`."""
+    rest = dict(settings)
+    for kind in ("expression", "query"):
+        if (sql := rest.pop(f"{metric}_{kind}", None)) is not None:
+            return {"type": f"metric_{kind}", f"{kind}_sql": sql, **rest}
+    return None
+
+
+def threshold(comparison: str) -> dict[str, Any] | None:
+    """A comparison with numbers as keys of Soda: `> 5` is `must_be_greater_than: 5`; None for any
+    other comparison."""
+    if match := _RANGE.fullmatch(comparison):
+        bounds = [_number(match["low"]), _number(match["high"])]
+        key = "must_not_be_between" if match["negation"] else "must_be_between"
+        return {key: bounds} if None not in bounds else None
+    match = _COMPARISON.fullmatch(comparison)
+    bound = _number(match["bound"]) if match else None
+    return {_THRESHOLDS[match["op"]]: bound} if match and bound is not None else None
+
+
+def _reference(match: re.Match[str]) -> foreign.Translation:
+    columns = _names(match["columns"])
+    other_columns = _names(match["others"])
+    if len(columns) != len(other_columns):
+        raise NoCounterpartError("a reference needs the same number of columns on both sides")
+    paths = tuple(map(dotted_path, columns))
+    other_paths = tuple(map(dotted_path, other_columns))
+    demand = kinds.Refers(paths, match["dataset"], other_paths)
+    return foreign.Translation("references", (demand,), paths[0] if len(paths) == 1 else None)
+
+
+def _freshness(arguments: list[str], comparison: str) -> foreign.Translation:
+    match = _COMPARISON.fullmatch(comparison)
+    seconds = seconds_of(match["bound"]) if match and match["op"] in ("<", "<=") else None
+    if seconds is None or len(arguments) != 1 or "::" in arguments[0]:
+        raise NoCounterpartError("freshness needs `<` and a duration: write `freshness(at) < 24h`")
+    path = dotted_path(arguments[0])
+    return foreign.Translation("freshness", (kinds.Fresh(path, seconds),), path)
+
+
+def _percentile(arguments: list[str], threshold: dict[str, Any]) -> foreign.Translation:
+    share = _number(arguments[1]) if len(arguments) == 2 else None
+    if share is None or not 0 <= share <= 1:
+        raise NoCounterpartError("a percentile needs a column and a number between 0 and 1")
+    path = dotted_path(arguments[0])
+    query = foreign.aggregate_query(f"percentile({sql_name(path)}, {share})")
+    demands = tuple(kinds.QueryGives(query, condition) for condition in soda.comparisons(threshold))
+    return foreign.Translation("percentile", demands, path)
+
+
+_FAILED_ROWS = "failed rows"
+
+
+def _failed_rows(
+    comparison: str, settings: Mapping[str, Any], sql_dialect: str | None
+) -> foreign.Translation:
+    """The demands of `failed rows`: no row fails, or the number satisfies a comparison.
+
+    :raises NoCounterpartError: it has no counterpart.
+    """
+    condition, query = settings.get("fail_condition"), settings.get("fail_query")
+    extra = [key for key in settings if key not in ("fail_condition", "fail_query", "name")]
+    if extra:
+        raise NoCounterpartError(f"failed rows: '{extra[0].replace('_', ' ')}' has no counterpart")
+    sql = str(condition if condition is not None else query or "")
+    if not sql:
+        raise NoCounterpartError("failed rows: it has neither a fail condition nor a fail query")
+    name = str(settings["name"]) if settings.get("name") else None
+    if condition is not None and not comparison:
+        demand = kinds.RowsSatisfy(f"NOT ({sql})", sql_dialect)
+        return foreign.Translation("failed_rows", (demand,), name=name)
+    counted = soda_4.count_of(sql)
+    if condition is not None:
+        counted = foreign.aggregate_query(f"count_if({sql})")
+    compared = soda.comparisons(threshold(comparison or "= 0") or {})
+    if not compared:
+        raise NoCounterpartError(f"failed rows: '{comparison}' does not compare with a number")
+    demands = tuple(kinds.QueryGives(counted, limit, sql_dialect) for limit in compared)
+    return foreign.Translation("failed_rows", demands, name=name)
