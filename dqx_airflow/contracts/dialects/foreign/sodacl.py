@@ -78,7 +78,7 @@ _NO_CLAIMS = (
     *("title", "owner", "identity", "samples limit", "samples columns"),
     *("collect failed rows", "failed rows query"),
 )
-_OF_SUITES = ("schema", "change", "group by", "group evolution", "anomaly", "row_count same as")
+_OF_SUITES = ("schema", "change", "group by", "row_count same as")
 """The beginnings of checks that are no demands of a contract."""
 
 
