@@ -141,7 +141,7 @@ def _limits_of(threshold: Mapping[str, Any]) -> dict[str, Any]:
         if key in ("must_be_between", "must_be_not_between") and isinstance(value, Mapping):
             for bound, limit in value.items():
                 if not bound.startswith(("greater_than", "less_than")):
-                    raise NoCounterpartError(f"{key}: '{bound}' is no bound")
+                    raise NoCounterpartError(f"{key}: '{bound}' is not a bound")
                 limits[f"must_be_{bound}"] = limit
         else:
             limits[key] = value
