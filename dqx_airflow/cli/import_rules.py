@@ -39,8 +39,8 @@ def import_rules(
     cannot be read.
 
     :param files: Rule files, of one tool or several.
-    :param tool: great-expectations, soda, dbt, databricks-dqx, dqdl, deequ, pandera or airflow;
-        default: detected from the content.
+    :param tool: great-expectations, soda, dbt, databricks-dqx, spark-expectations, dqdl, cuallee,
+        deequ, pandera or airflow; default: detected from the content.
     :param dataset: The dataset of all rules; default: the dataset named in the file.
     :param sql_dialect: The database of the SQL of Great Expectations, Soda, dbt and Airflow, or
         spark; default: SQL is translated if it means the same in all databases.

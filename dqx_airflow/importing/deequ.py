@@ -15,13 +15,13 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, TypeGuard
+from typing import Any
 
 from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.demands import Condition, QueryGives, Required
 from dqx_airflow.contracts.dialects.foreign import Translation, aggregate_query
 from dqx_airflow.errors import NoCounterpartError
-from dqx_airflow.importing import foreign_rule
+from dqx_airflow.importing import foreign_rule, python_checks
 from dqx_airflow.importing.foreign_rule import Claims, ForeignRule, Meaning, column_text, finite
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.values import Severity
@@ -176,8 +176,8 @@ def _pattern(given: list[Any]) -> Meaning:
     return Claims("pattern", _share_of_rows(predicate, given[2:], None), column)
 
 
-def matching_text(column: str, pattern: Any) -> str:
-    """The predicate that a value contains a match of a pattern, as Deequ searches for it.
+def matching_text(column: str, pattern: Any, tool: str = "Deequ") -> str:
+    """The predicate that a value contains a match of a pattern, as Deequ and cuallee search.
 
     :raises NoCounterpartError: it is not a pattern, or an empty match decides.
     """
@@ -186,9 +186,9 @@ def matching_text(column: str, pattern: Any) -> str:
         may_be_empty = re.search(pattern, "") is not None
     except (re.error, TypeError):
         raise NoCounterpartError(f"{pattern!r} is not a regular expression") from None
-    if may_be_empty:  # for Deequ, an empty match is none
+    if may_be_empty:  # there an empty match is none
         if not (pattern.startswith("^") and pattern.endswith("$")) or "|" in pattern:
-            reason = "its pattern also matches an empty string, which Deequ ignores"
+            reason = f"its pattern also matches an empty string, which {tool} ignores"
             raise NoCounterpartError(f"{reason}: anchor it by ^ and $")
         predicate += f' and {column} != ""'
     return predicate
@@ -312,37 +312,15 @@ def rules_of_code(text: str, request: foreign_rule.ImportRequest) -> Iterator[Fo
 
 def _of_python(tree: ast.Module, dataset: str, file: str) -> Iterator[ForeignRule]:
     """The chains that start from `Check(...)`, or from a variable with one."""
-    checks = _assigned_checks(tree)
-    for chain in _chains(tree):
-        links, start = _links(chain)
+    checks = python_checks.assigned_checks(tree)
+    for chain in python_checks.chains(tree):
+        links, start = python_checks.links_of(chain)
         check = checks.get(start.id) if isinstance(start, ast.Name) else start
-        if not links or not _is_check(check):
+        if not links or not python_checks.is_check(check):
             continue
         is_warning = any("Warning" in ast.unparse(argument) for argument in check.args)
         severity = Severity.P3 if is_warning else None
         yield from _of_links(links, ForeignRule(dataset, file, "", "", severity=severity))
-
-
-def _assigned_checks(tree: ast.Module) -> dict[str, ast.Call]:
-    """The calls of `Check` that are assigned to a variable, with or without constraints."""
-    checks: dict[str, ast.Call] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
-            _, start = _links(node.value)
-            if _is_check(start):
-                checks[node.targets[0].id] = start
-    return checks
-
-
-def _chains(tree: ast.Module) -> list[ast.Call]:
-    """The calls that no method is called on: the last links of all chains."""
-    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
-    inner = {id(call.func.value) for call in calls if isinstance(call.func, ast.Attribute)}
-    return [call for call in calls if id(call) not in inner]
-
-
-def _is_check(node: ast.expr | None) -> TypeGuard[ast.Call]:
-    return isinstance(node, ast.Call) and _name(node.func) == "Check"
 
 
 _SCALA_CHECK = re.compile(r"\bCheck\(\s*(?:level\s*=\s*)?CheckLevel\s*\.\s*(?P<level>\w+)")
@@ -403,7 +381,7 @@ def _as_python(code: str) -> str:
 def _of_chain(code: str, rule: ForeignRule) -> Iterator[ForeignRule]:
     """The rules of a chain, each a copy of `rule` with its own translation and text."""
     try:
-        links, _ = _links(ast.parse(_as_python(code), mode="eval").body)
+        links, _ = python_checks.links_of(ast.parse(_as_python(code), mode="eval").body)
     except SyntaxError:
         links = []
     if not links:
@@ -413,18 +391,9 @@ def _of_chain(code: str, rule: ForeignRule) -> Iterator[ForeignRule]:
         yield replace(one, shown=rule.shown) if len(links) == 1 else one
 
 
-def _links(node: ast.expr) -> tuple[list[ast.Call], ast.expr]:
-    """The calls of a chain from the first one on, and its start."""
-    links: list[ast.Call] = []
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        links.append(node)
-        node = node.func.value
-    return links[::-1], node
-
-
 def _of_links(links: Sequence[ast.Call], rule: ForeignRule) -> Iterator[ForeignRule]:
     for index, link in enumerate(links):
-        name = _name(link.func)
+        name = python_checks.name_of(link.func)
         if name == "where":
             continue
         following = links[index + 1] if index + 1 < len(links) else None
@@ -434,7 +403,7 @@ def _of_links(links: Sequence[ast.Call], rule: ForeignRule) -> Iterator[ForeignR
         at = rule.place if ":" in rule.place else f"{rule.place}: line {link.lineno}"
         one = replace(rule, place=at, shown=shown)
         try:
-            if following is not None and _name(following.func) == "where":
+            if following is not None and python_checks.name_of(following.func) == "where":
                 where = str(_evaluated(following.args[0]))
             if name not in CONSTRAINTS:
                 raise NoCounterpartError(f"{name} has no counterpart")
@@ -461,13 +430,6 @@ def _given(link: ast.Call) -> list[Any]:
         if keyword.arg is not None and keyword.arg not in unused:
             given.append(_evaluated(keyword.value))
     return given
-
-
-def _name(node: ast.expr) -> str:
-    match node:
-        case ast.Attribute(attr=name) | ast.Name(id=name):
-            return name
-    return ""
 
 
 def _evaluated(node: ast.expr) -> Any:

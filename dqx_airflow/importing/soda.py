@@ -15,7 +15,7 @@ from typing import Any
 
 from dqx_airflow.contracts.dialects.foreign import soda, soda_4, sodacl
 from dqx_airflow.errors import NoCounterpartError
-from dqx_airflow.importing import foreign_rule
+from dqx_airflow.importing import foreign_rule, sql_conditions
 from dqx_airflow.importing.foreign_rule import Claims, ForeignRule, Meaning, column_text, yaml_line
 from dqx_airflow.values import Severity
 
@@ -120,9 +120,6 @@ def change_claims(match: re.Match[str]) -> Claims:
     )
 
 
-_AGGREGATES = {"AVG": "average", "SUM": "sum", "MIN": "minimum", "MAX": "maximum"}
-
-
 def rules_of_groups(settings: Mapping[str, Any], rule: ForeignRule) -> Iterator[ForeignRule]:
     """The checks of `group by`: each on an aggregate of the query for each group."""
     checks = settings.get("checks")
@@ -174,34 +171,13 @@ def _groups_of(settings: Mapping[str, Any]) -> tuple[dict[str, str], tuple[str, 
     metrics: dict[str, str] = {}
     for column in query.expressions:
         if isinstance(column, exp.Alias):
-            metrics[column.alias.lower()] = _metric(column.this)
+            metrics[column.alias.lower()] = sql_conditions.metric_text(column.this)
     fields = settings.get("fields")
     if not isinstance(fields, list) or not fields:
         raise NoCounterpartError("it has no fields")
     where = query.args.get("where")
     groups = tuple(column_text(str(field)) for field in fields)
     return metrics, groups, where.this.sql("spark") if where else None
-
-
-def _metric(node: Any) -> str:
-    """An SQL aggregate as a metric of DQL.
-
-    :raises NoCounterpartError: it has no counterpart.
-    """
-    from sqlglot import exp
-
-    match node:
-        case exp.Count(this=exp.Star()):
-            return "num_rows()"
-        case exp.Count(this=exp.Distinct(expressions=[exp.Column() as column])):
-            return f"unique_count({column_text(column.name)})"
-        case exp.Count(this=exp.Column() as column):
-            return f"count({column_text(column.name)})"
-        case exp.Avg() | exp.Sum() | exp.Min() | exp.Max() if isinstance(node.this, exp.Column):
-            return f"{_AGGREGATES[node.key.upper()]}({column_text(node.this.name)})"
-        case exp.AggFunc():
-            return f"sql({foreign_rule.value_text(node.sql('spark'))})"
-    raise NoCounterpartError(f"`{node.sql()}` is not an aggregate of a column")
 
 
 FOR_EACH, FILTER = "for each ", "filter "

@@ -12,6 +12,7 @@ from dqx_airflow.contracts.dialects.servers import sql_dialect_of
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing import (
     airflow_rules,
+    cuallee,
     databricks_dqx,
     dbt,
     deequ,
@@ -20,6 +21,7 @@ from dqx_airflow.importing import (
     great_expectations,
     pandera,
     soda,
+    spark_expectations,
 )
 from dqx_airflow.values import SourceFile
 
@@ -48,7 +50,13 @@ TOOLS = {
     "soda": Tool("Soda", (soda.recognises, soda.rules_of), sql=foreign_rule.OF_MANY_DATABASES),
     "dbt": Tool("dbt", (dbt.recognises, dbt.rules_of), sql=foreign_rule.OF_MANY_DATABASES),
     "databricks-dqx": Tool("Databricks DQX", (databricks_dqx.recognises, databricks_dqx.rules_of)),
+    "spark-expectations": Tool(
+        "Spark Expectations",
+        (spark_expectations.recognises, spark_expectations.rules_of),
+        (spark_expectations.recognises_code, spark_expectations.rules_of_code),
+    ),
     "dqdl": Tool("AWS Glue DQDL", of_text=(dqdl.recognises, dqdl.rules_of)),
+    "cuallee": Tool("cuallee", of_text=(cuallee.recognises_code, cuallee.rules_of_code)),
     "deequ": Tool(
         "Deequ", (deequ.recognises, deequ.rules_of), (deequ.recognises_code, deequ.rules_of_code)
     ),

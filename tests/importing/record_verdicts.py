@@ -7,7 +7,8 @@ recorded are in the file. Needed: `pydeequ` with pyspark 3.5, and the jar of Dee
 environment variable `DEEQU_JAR`; for `dqdl` no more than pyspark 3.5, and there also the jar of
 its parser; `great_expectations` with pandas; `pandera[io]` with pandas;
 `databricks-labs-dqx` with pandas, pyspark; `soda-core-duckdb` 3.x, for `soda_4` `soda-duckdb`;
-`dbt-duckdb`, and a folder of dbt-utils in the environment variable `DBT_UTILS`.
+`dbt-duckdb`, and a folder of dbt-utils in the environment variable `DBT_UTILS`; `cuallee` and
+`spark-expectations` each with pandas and pyspark 3.5.
 """
 
 from __future__ import annotations
@@ -130,22 +131,77 @@ def _duckdb(rows: list[dict[str, Any]], path: str = ":memory:") -> Any:
 def databricks_dqx(rows: list[dict[str, Any]]) -> list[bool]:
     import yaml
     from databricks.labs.dqx.engine import DQEngineCore
-    from pyspark.sql import SparkSession
 
-    spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
-    session = spark.config("spark.sql.shuffle.partitions", "1").getOrCreate()
-    columns = ", ".join(f"{name} {TYPES.get(name, 'string')}" for name in rows[0])
-    data = session.createDataFrame([tuple(row.values()) for row in rows], columns)
+    data = _in_spark(rows)
     found = []
     for check in yaml.safe_load((HERE / "databricks_dqx.yml").read_text()):
         each = check["check"].pop("for_each_column", None)
         for column in each or [None]:
             if column is not None:
                 check["check"]["arguments"] = {"column": column}
-            engine = DQEngineCore(workspace_client=_no_workspace(), spark=session)
+            engine = DQEngineCore(workspace_client=_no_workspace(), spark=data.sparkSession)
             _, bad = engine.apply_checks_by_metadata_and_split(data, [check])
             found.append(bad.count() == 0)
     return found
+
+
+def cuallee(rows: list[dict[str, Any]]) -> list[bool]:
+    """On Spark, in the order of the lines."""
+    names: dict[str, Any] = {}
+    exec((HERE / "cuallee.txt").read_text(), names)
+    result = names["check"].validate(_in_spark(rows)).collect()
+    return [one["status"] == "PASS" for one in sorted(result, key=lambda one: one["id"])]
+
+
+def spark_expectations(rows: list[dict[str, Any]]) -> list[bool]:
+    """By the statuses of its own actions: of rows, of the source, and of the rows that are left."""
+    import yaml
+    from pyspark.sql import functions as spark_functions
+    from spark_expectations.core.context import SparkExpectationsContext
+    from spark_expectations.utils.actions import SparkExpectationsActions as Actions
+
+    frame = _in_spark(rows)
+    context = SparkExpectationsContext("shop", frame.sparkSession)
+    document = yaml.safe_load((HERE / "spark_expectations.yml").read_text())
+    given: dict[str, list[dict[str, Any]]] = {}
+    for rule in document["rules"]:
+        stages = {f"enable_for_{one}_dq_validation": True for one in ("source", "target")}
+        defaults = {"action_if_failed": "ignore", "table_name": "orders", "product_id": "shop"}
+        rule |= {**defaults, **stages, **rule}
+        given.setdefault(f"{rule['rule_type']}_rules", []).append(rule)
+    run = Actions.run_dq_rules
+    judged = run(context, frame, given, "row_dq")
+    names = [rule["rule"] for rule in given["row_dq_rules"]]
+    statuses = [judged[f"row_dq_{name}"]["status"] for name in names]
+    found = {
+        name: judged.filter(status == "fail").count() == 0
+        for name, status in zip(names, statuses, strict=True)
+    }
+    dropped = spark_functions.lit(False)
+    for rule, status in zip(given["row_dq_rules"], statuses, strict=True):
+        if rule["action_if_failed"] == "drop":
+            dropped = dropped | (status == "fail")
+    left = judged.filter(~dropped).select(frame.columns)
+    for stage, data, source in (("", frame, True), (": target", left, False)):
+        data.createOrReplaceTempView("orders")
+        context.set_supported_df_query_dq()
+        for kind in ("agg_dq", "query_dq") if source else ("agg_dq",):
+            results = run(context, data, given, kind, source, not source).first()[0]
+            found |= {f"{one['rule']}{stage}": one["status"] == "pass" for one in results}
+    due = []
+    for rule in document["rules"]:
+        stages = ["", ": target"] if rule["rule_type"] == "agg_dq" else [""]
+        due += [found[f"{rule['rule']}{stage}"] for stage in stages]
+    return due
+
+
+def _in_spark(rows: list[dict[str, Any]]) -> Any:
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    session = spark.config("spark.sql.shuffle.partitions", "1").getOrCreate()
+    columns = ", ".join(f"{name} {TYPES.get(name, 'string')}" for name in rows[0])
+    return session.createDataFrame([tuple(row.values()) for row in rows], columns)
 
 
 def deequ(rows: list[dict[str, Any]]) -> list[bool]:
@@ -263,6 +319,8 @@ RUN: dict[str, tuple[Callable[[list[dict[str, Any]]], Any], tuple[str, ...]]] = 
     "soda_4": (soda_4, ("soda-core", "soda-duckdb")),
     "deequ": (deequ, ("pydeequ", "pyspark")),
     "dqdl": (dqdl, ("pyspark",)),
+    "cuallee": (cuallee, ("cuallee", "pyspark")),
+    "spark_expectations": (spark_expectations, ("spark-expectations", "pyspark")),
     "databricks_dqx": (databricks_dqx, ("databricks-labs-dqx", "pyspark")),
     "dbt": (dbt, ("dbt-core", "dbt-duckdb")),
 }

@@ -79,7 +79,7 @@ _NO_CLAIMS = (
     *("collect failed rows", "failed rows query"),
 )
 _OF_SUITES = ("schema", "change", "group by", "row_count same as")
-"""The beginnings of checks that are no demands of a contract."""
+"""The beginnings of checks that contracts do not have."""
 
 
 def leveled(check: object, sql_dialect: str | None = None) -> Iterator[foreign.Translation]:
