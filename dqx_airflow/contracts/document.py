@@ -119,11 +119,15 @@ NOTHING = Mapping({}, (), Span("", 1, 1, 1, 1))
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A document: its text, and its top node; None if the text could not be parsed."""
+    """A document: its text, and its top node; None if the text could not be parsed.
+
+    `repeated` are the mistakes of keys that occur twice in a mapping; if the last one counts, they
+    are not among the diagnostics."""
 
     source: SourceFile
     root: Node | None
     diagnostics: tuple[Diagnostic, ...]
+    repeated: tuple[Diagnostic, ...] = ()
 
 
 _is_plain_word = re.compile(r"[\w$-]+").fullmatch

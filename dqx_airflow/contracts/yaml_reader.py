@@ -32,9 +32,13 @@ MOST_NODES = 200_000
 """The maximum number of nodes of a document; a node counts again for each alias of it."""
 
 
-def read_document(source: SourceFile) -> Document:
-    """The document in a text, with all YAML errors."""
-    return _Composer(source).compose()
+def read_document(source: SourceFile, *, last_key_counts: bool = False) -> Document:
+    """The document in a text, with all YAML errors.
+
+    :param last_key_counts: a key that occurs twice in a mapping is no error, and its last value
+        counts, as for many tools.
+    """
+    return _Composer(source, last_key_counts=last_key_counts).compose()
 
 
 _NULL = re.compile(r"~|null|Null|NULL|")
@@ -81,8 +85,10 @@ class _RefusedYamlError(Exception):
 class _Composer:
     """Builds nodes from the events of the YAML parser. Its recursion ends at `DEEPEST`."""
 
-    def __init__(self, source: SourceFile) -> None:
+    def __init__(self, source: SourceFile, *, last_key_counts: bool) -> None:
         self.source = source
+        self.last_key_counts = last_key_counts
+        self.repeated: list[Diagnostic] = []
         self.lines = source.text.split("\n")
         self.found: list[Diagnostic] = []
         self.anchors: dict[str | None, Node] = {}
@@ -108,7 +114,7 @@ class _Composer:
                 self._report_syntax(error)
         if root is None and not self.found:
             self._report("empty_file", Span(self.source.name, 1, 1, 1, 2))
-        return Document(self.source, root, tuple(self.found))
+        return Document(self.source, root, tuple(self.found), tuple(self.repeated))
 
     def _node(self, event: Any, path: Path) -> Node:
         """The node that begins with an event."""
@@ -179,6 +185,9 @@ class _Composer:
             elif key in entries:
                 first = Related(entries[key].span, "first here")
                 self._report("duplicate_key", key_span, first, key=key)
+                if self.last_key_counts:
+                    self.repeated.append(self.found.pop())
+                    entries[key] = Entry(key, node, key_span)
             else:
                 entries[key] = Entry(key, node, key_span)
         for node in merged:

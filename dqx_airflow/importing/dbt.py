@@ -7,6 +7,7 @@ of a model are rules as well. Singular tests are SQL files, and not supported.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -157,6 +158,7 @@ def _rules(test: object, column: str | None, dataset: str, place: str) -> Iterat
         rule = ForeignRule(dataset, place, shown, "", severity=severity)
         try:
             _refuse_config(config)
+            _refuse_templates(arguments, where)
             rest = dict(arguments)
             groups = dbt_tests.groups_of(kind, rest)
             meaning = dbt_tests.meaning_of(kind, Arguments(rest, column, dataset), fails_if)
@@ -191,6 +193,26 @@ def _refuse_config(config: Mapping[str, Any]) -> None:
         raise NoCounterpartError("the test is disabled")
     if config.get("fail_calc"):
         raise NoCounterpartError("it counts its failures by a fail_calc of its own")
+
+
+_OF_OTHER_MODELS = ("to", "compare_model", "other_model", "column_type", "column_type_list")
+"""The arguments with a template that is read, or has a reason of its own."""
+_PLACEHOLDER = re.compile(r"\b__[A-Za-z]\w*__\b")
+
+
+def _refuse_templates(arguments: Mapping[str, Any], where: str | None) -> None:
+    """:raises NoCounterpartError: a value depends on a variable of dbt, or a macro of the project
+    replaces a part of the filter."""
+    for key, value in arguments.items():
+        written = value if isinstance(value, str) else yaml_line(value)
+        template = foreign_rule.VARIABLE.search(written)
+        if template is not None and key not in _OF_OTHER_MODELS:
+            raise NoCounterpartError(f"write the value of {template[0]} in its {key}")
+    if (placeholder := _PLACEHOLDER.search(where or "")) is not None:
+        raise NoCounterpartError(
+            f"its filter has the placeholder {placeholder[0]}, which a macro replaces: write its "
+            "value, or for the newest rows leave it out, since a gate judges one day"
+        )
 
 
 def _limits(config: Mapping[str, Any]) -> list[tuple[str, Severity | None]]:

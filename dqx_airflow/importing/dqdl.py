@@ -18,6 +18,7 @@ from typing import Any
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 
+from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing import foreign_rule
 from dqx_airflow.importing.deequ import matching_text
@@ -331,17 +332,45 @@ def _type(rule: DqdlRule) -> Claims:
 
 
 def _references(rule: DqdlRule) -> Claims:
-    if len(rule.parameters) != 2 or "." not in rule.parameters[1] or "," in rule.parameters[0]:
-        raise NoCounterpartError('it takes a column, and a column of a dataset: "ref.id"')
-    column = column_text(rule.parameters[0])
-    dataset, _, name = rule.parameters[1].partition(".")
+    columns, dataset, others = _keys(rule.parameters)
     other = column_text(dataset)
-    looked_up = f"{column} in values({column_text(name.strip('{}'))}, dataset {other})"
-    predicate = f"{column} is not null and {looked_up}"
     share = _least_share(rule.condition)
-    if share is None:
-        raise NoCounterpartError("its condition is a share of the rows, such as >= 0.9")
-    return Claims("references", (foreign_rule.rows_text(predicate, share),), column)
+    if len(columns) == 1 and share is not None:
+        (column,) = columns
+        looked_up = f"{column} in values({others[0]}, dataset {other})"
+        predicate = f"{column} is not null and {looked_up}"
+        return Claims("references", (foreign_rule.rows_text(predicate, share),), column)
+    equal = " AND ".join(
+        f"there.{sql_name(theirs)} = here.{sql_name(ours)}"
+        for ours, theirs in zip(columns, others, strict=True)
+    )
+    table = sql_name(rule.dataset)
+    joined = ("AS here LEFT SEMI JOIN", sql_name(other), "AS there ON", equal)
+    found = " ".join(("SELECT count(*) FROM", table, *joined))
+    query = " ".join(("SELECT", f"({found}) / nullif(count(*), 0)", "FROM", table))
+    condition = rule.condition or DqdlCondition("==", (1,), False)
+    compared = _compared(f"query({value_text(query)})", condition, is_share=True)
+    return Claims("references", compared, others=(other,))
+
+
+def _keys(parameters: Sequence[str]) -> tuple[list[str], str, list[str]]:
+    """The columns of a reference, its dataset, and the columns there: `"a,b" "ref.{c,d}"`; the
+    dataset is the table of `"database.table.column"`.
+
+    :raises NoCounterpartError: there are not as many columns on both sides.
+    """
+    wanted = 'it takes a column, and a column of a dataset, such as "ref.id" or "ref.{id,day}"'
+    if len(parameters) != 2 or "." not in parameters[1]:
+        raise NoCounterpartError(wanted)
+    table, _, names = parameters[1].partition("{")
+    if not names:
+        table, _, names = parameters[1].rpartition(".")
+    dataset = table.rstrip(".").split(".")[-1]
+    columns = [column_text(name) for name in parameters[0].split(",")]
+    others = [column_text(name) for name in names.rstrip("}").split(",")]
+    if len(columns) != len(others) or not dataset:
+        raise NoCounterpartError(wanted)
+    return columns, dataset, others
 
 
 def _least_share(condition: DqdlCondition | None) -> float | None:
@@ -547,7 +576,7 @@ def rules_of(text: str, request: foreign_rule.ImportRequest) -> Iterator[Foreign
         entries = _entries(filled)
         if not entries:
             line = error.line if error.line > 0 else len(text.splitlines())  # -1 at the end
-            raise NoCounterpartError(f"line {line}: invalid DQDL") from None
+            raise NoCounterpartError(f"line {line}: invalid DQDL{_found(error, filled)}") from None
         for line, entry_text in entries:
             yield _single_rule(entry_text, dataset, f"{request.file}: line {line}")
         return
@@ -560,6 +589,18 @@ def rules_of(text: str, request: foreign_rule.ImportRequest) -> Iterator[Foreign
             yield _rule(entry, filled, dataset, f"{request.file}: line {entry.meta.line}")
 
 
+def _found(error: UnexpectedInput, text: str) -> str:
+    """The text at which a file is invalid, and what to write for a common mistake."""
+    if error.pos_in_stream is None or error.pos_in_stream < 0:
+        return ": a bracket is not closed"
+    if _COMMA.match(text[: error.pos_in_stream + 1][::-1]):
+        return ": remove the comma behind the `]`"
+    rest = text[error.pos_in_stream :].split()
+    return f": unexpected `{rest[0]}`" if rest else ""
+
+
+_COMMA = re.compile(r"\s*,\s*\]")
+"""A comma behind a section, read backwards."""
 _DICTIONARY = re.compile(r"\b(?:Metadata|DataSources)\s*=\s*\{[^{}]*\}")
 _LABELS = re.compile(r"\bDefaultLabels\s*=\s*\[[^\]]*\]")
 _DECLARED = re.compile(r'^[ \t]*(?P<name>\w+)\s*=\s*(?P<value>\[[^\]]*\]|"(?:\\.|[^"\\])*")', re.M)

@@ -134,7 +134,7 @@ class ImportRequest:
     read_beside: Callable[[str], Any] = lambda path: None
 
 
-VARIABLE = re.compile(r"\$\{[^}]*\}|\{\{.*?\}\}", re.DOTALL)
+VARIABLE = re.compile(r"\$\{[^}]*\}|\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 
 
 def column_text(name: object) -> str:
@@ -306,24 +306,34 @@ def document_of(source: SourceFile) -> Any:
 
     :raises NoCounterpartError: the file is neither.
     """
+    return read_foreign(source)[0]
+
+
+def read_foreign(source: SourceFile) -> tuple[Any, tuple[tuple[int, str], ...]]:
+    """The contents of a file of JSON or YAML, and the lines of YAML with a key that is there twice:
+    its last value counts.
+
+    :raises NoCounterpartError: the file is neither.
+    """
     text = source.text.removeprefix("\ufeff")
     if match := exact.MANY_DIGITS.search(text):
         raise _too_large(text, match.start())
     if text.lstrip().startswith(("{", "[")):
         try:
-            return json.loads(text, parse_int=_json_number, parse_float=_json_number)
+            return json.loads(text, parse_int=_json_number, parse_float=_json_number), ()
         except _LargeNumberError as error:
             raise _too_large(text, text.index(error.args[0])) from None
         except (ValueError, RecursionError) as error:
             if source.name.endswith(".json"):
                 raise NoCounterpartError(f"invalid JSON: {error}") from None
-    read = read_document(SourceFile(source.name, text))
+    read = read_document(SourceFile(source.name, text), last_key_counts=True)
     for diagnostic in read.diagnostics:
         if diagnostic.level is Level.ERROR:
             raise NoCounterpartError(f"line {diagnostic.span.line}: {diagnostic.message}")
     if read.root is None:
         raise NoCounterpartError("neither JSON nor YAML")
-    return plain_value(read.root)
+    repeated = tuple((one.span.line, one.message) for one in read.repeated)
+    return plain_value(read.root), repeated
 
 
 class _LargeNumberError(Exception):

@@ -94,7 +94,7 @@ def read_rules(
             if recognises(source.text) or (tool and not candidate.of_document):
                 return name, tuple(rules_of(source.text, request))
     try:
-        document = foreign_rule.document_of(source)
+        document, repeated = foreign_rule.read_foreign(source)
     except NoCounterpartError as error:
         if tool is None:
             raise NoCounterpartError(f"{error}; no other known format either") from None
@@ -104,9 +104,23 @@ def read_rules(
             dialect = (sql_dialect_of(sql_dialect) or "spark") if sql_dialect else "any"
             sql = foreign_rule.SqlOfTool(dialect, candidate.sql)
             found = candidate.of_document[1](sql.rewritten(document), request)
-            return name, tuple(map(sql.accounted, _well_formed(found, candidate.title)))
+            rules = tuple(map(sql.accounted, _well_formed(found, candidate.title)))
+            return name, (*rules, *_of_repeated_keys(repeated, rules, request))
     titles = ", ".join(candidate.title for candidate in candidates.values())
     raise NoCounterpartError(f"not recognized as a file of {titles}")
+
+
+def _of_repeated_keys(
+    repeated: Iterable[tuple[int, str]],
+    rules: tuple[foreign_rule.ForeignRule, ...],
+    request: foreign_rule.ImportRequest,
+) -> Iterator[foreign_rule.ForeignRule]:
+    """A rule without a translation for each key that is there twice, of which the last counts."""
+    dataset = rules[0].dataset if rules else request.dataset or "data"
+    for line, message in repeated:
+        place = f"{request.file}: line {line}"
+        reason = "the last one counts, as for most tools: remove the other one"
+        yield foreign_rule.ForeignRule(dataset, place, message, reason)
 
 
 def _well_formed(

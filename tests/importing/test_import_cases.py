@@ -79,7 +79,12 @@ def test_the_exit_code_shows_whether_rules_are_left(fail_on: str, name: str, cod
         ("a.yml", "a: [", "invalid YAML"),
         ("a.yml", "models: 3", "not recognized as a file of Great Expectations, Soda, dbt"),
         ("a.dqdl", "Rules = [ IsComplete ]]", "invalid DQDL"),
-        ("a.dqdl", "Rules = [\n  RowCount > 0\n", "line 2: invalid DQDL"),
+        ("a.dqdl", "Rules = [\n  RowCount > 0\n", "line 2: invalid DQDL: a bracket is not closed"),
+        (
+            "a.dqdl",
+            'Rules = [ IsComplete "a"\n],\nAnalyzers = [ RowCount ]',
+            "line 2: invalid DQDL: remove the comma behind the `]`",
+        ),
         ("a.py", "import pydeequ\nCheck(", "line 2: invalid Python"),
     ],
 )
