@@ -326,7 +326,7 @@ _REFUSED = {
         ("adjust_rule_coverage", "delete_rule_by_key", "delete_rule_by_attribute"), _CHANGES
     ),
 }
-_NO_RULES = ("validate", "ok", "show", "toPandas")
+_NO_RULES = ("validate", "ok")
 
 
 def recognises_code(text: str) -> bool:
@@ -382,8 +382,8 @@ def _of_links(
         name, written = python_checks.name_of(link.func), [*link.args]
         if name == "add_rule" and written and isinstance(written[0], ast.Constant):
             name, written = str(written[0].value), written[1:]
-        if name in _NO_RULES:
-            continue
+        if name in _NO_RULES:  # what follows is about the result
+            return
         keywords = [f"{keyword.arg}={ast.unparse(keyword.value)}" for keyword in link.keywords]
         shown = f"{name}({', '.join([*map(ast.unparse, written), *keywords])})"
         one = replace(rule, place=f"{rule.place}: line {link.end_lineno}", shown=shown)

@@ -315,7 +315,9 @@ def meaning_of(kind: str, arguments: Arguments, fails_if: str) -> foreign_rule.M
         return Translation(bare, _tolerant(demands, fails_if, about), about)
     if "dbt_expectations." in kind or kind.startswith("expect_"):
         return _untolerant(expectation_of(bare, arguments), fails_if)
-    raise NoCounterpartError("it has no counterpart")
+    raise NoCounterpartError(
+        "it is a macro of the project, or of a package that is not translated: write it in DQL"
+    )
 
 
 def _untolerant(meaning: foreign_rule.Meaning, fails_if: str) -> foreign_rule.Meaning:
