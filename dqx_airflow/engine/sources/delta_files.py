@@ -13,6 +13,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timezone
 from functools import cached_property
+from itertools import chain
+from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
@@ -72,6 +74,47 @@ class FileGroup:
     values: tuple[tuple[str, Any], ...]
 
 
+class LoggedColumns:
+    """The columns of a log in Arrow, each of which becomes a list when it is first needed."""
+
+    def __init__(self, actions: pa.Table) -> None:
+        # By position: a column called `a.b` beside a field of that path gives one name twice.
+        self._positions = {name: number for number, name in enumerate(actions.column_names)}
+        self._actions = actions
+        self._values: dict[str, list[Any]] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._positions
+
+    def __getitem__(self, name: str) -> list[Any]:
+        if name not in self._values:
+            column = self._actions.column(self._positions[name])
+            self._values[name] = _values_of(name, column)
+        return self._values[name]
+
+    def rows(self) -> list[LoggedFile]:
+        return [LoggedFile(self, number) for number in range(len(self._actions))]
+
+
+class LoggedFile:
+    """A file with everything that the log records about it, by the name of the column."""
+
+    __slots__ = ("columns", "number")
+
+    def __init__(self, columns: LoggedColumns, number: int) -> None:
+        self.columns = columns
+        self.number = number
+
+    def __contains__(self, name: str) -> bool:
+        return name in self.columns
+
+    def __getitem__(self, name: str) -> Any:
+        return self.columns[name][self.number]
+
+    def get(self, name: str) -> Any:
+        return self.columns[name][self.number] if name in self.columns else None
+
+
 @dataclass(frozen=True)
 class DeltaLog:
     """The log of a table at one version.
@@ -92,7 +135,7 @@ class DeltaLog:
     is_trusted: bool = True
     reads_folders: bool = True
     _lost: dict[date | None, str | None] = field(default_factory=dict, repr=False)
-    _by_date: dict[date | None, list[dict[str, Any]]] = field(default_factory=dict, repr=False)
+    _by_date: dict[date | None, list[LoggedFile]] = field(default_factory=dict, repr=False)
 
     @property
     def version(self) -> int:
@@ -173,16 +216,26 @@ class DeltaLog:
         return str(self.schema[name].metadata.get("delta.columnMapping.physicalName", name))
 
     @cached_property
-    def _files(self) -> list[dict[str, Any]]:
+    def _files(self) -> list[LoggedFile]:
         """The files, with everything that the log records about each."""
-        actions = pa.table(self.table.get_add_actions(flatten=True))
-        # By position: a column called `a.b` beside a field of that path gives one name twice.
-        columns = [
-            _values_of(name, values)
-            for name, values in zip(actions.column_names, actions.columns, strict=True)
-        ]
-        rows = zip(*columns, strict=True)
-        return [dict(zip(actions.column_names, row, strict=True)) for row in rows]
+        return LoggedColumns(pa.table(self.table.get_add_actions(flatten=True))).rows()
+
+    @cached_property
+    def _by_bounds(self) -> dict[tuple[Any, Any], list[LoggedFile]]:
+        """The files by the first and the last value that each may have in the date column: of its
+        partition, or else by its statistics."""
+        column = self.dates
+        assert column is not None
+        partition = f"partition.{column.name}"
+        names = (f"min.{column.name}", f"max.{column.name}")
+        found: dict[tuple[Any, Any], list[LoggedFile]] = {}
+        for row in self._files:
+            if partition in row:
+                bounds = (row[partition], row[partition])
+            else:
+                bounds = (row.get(names[0]), row.get(names[1]))
+            found.setdefault(bounds, []).append(row)
+        return found
 
     @cached_property
     def _loose(self) -> frozenset[str] | None:
@@ -222,7 +275,7 @@ class DeltaLog:
         paths = {file.path for file in files}
         return self._parts(row for row in self._files if row["path"] in paths)
 
-    def _parts(self, rows: Iterable[dict[str, Any]]) -> list[FileGroup]:
+    def _parts(self, rows: Iterable[LoggedFile]) -> list[FileGroup]:
         """Files whose paths name their partition in a way that Spark understands form one group."""
         columns = self.partitioned_by
         parts: dict[tuple[tuple[str, Any], ...], list[str]] = {}
@@ -257,7 +310,7 @@ class DeltaLog:
             self._lost[on] = self._first_fault(self._rows_of_date(on))
         return self._lost[on]
 
-    def _first_fault(self, rows: list[dict[str, Any]]) -> str | None:
+    def _first_fault(self, rows: list[LoggedFile]) -> str | None:
         files = self._stored(rows)
         if files is None:
             return None
@@ -267,7 +320,7 @@ class DeltaLog:
                 return fault
         return None
 
-    def _fault(self, row: dict[str, Any], stored: Mapping[str, StoredFile | None]) -> str | None:
+    def _fault(self, row: LoggedFile, stored: Mapping[str, StoredFile | None]) -> str | None:
         uri = self._uri(row["path"])
         stored_file = stored[uri]
         if stored_file is None:
@@ -278,7 +331,7 @@ class DeltaLog:
             )
         return None
 
-    def _stored(self, rows: Iterable[dict[str, Any]]) -> Mapping[str, StoredFile | None] | None:
+    def _stored(self, rows: Iterable[LoggedFile]) -> Mapping[str, StoredFile | None] | None:
         """The stored files at given locations; None if they cannot be listed."""
         try:
             return self._storage.look_at([self._uri(row["path"]) for row in rows])
@@ -335,26 +388,25 @@ class DeltaLog:
             for written, file in files_as_stored
         )
 
-    def _rows_of_date(self, on: date | None) -> list[dict[str, Any]]:
+    def _rows_of_date(self, on: date | None) -> list[LoggedFile]:
         """The log's entries for the files that may hold rows of the date."""
+        if on is None or self.dates is None:
+            return self._files
         if on not in self._by_date:
-            self._by_date[on] = [
-                row for row in self._files if on is None or self._may_hold(row, on)
-            ]
+            held = [rows for bounds, rows in self._by_bounds.items() if self._may_hold(*bounds, on)]
+            # In the order of the log.
+            self._by_date[on] = sorted(chain.from_iterable(held), key=attrgetter("number"))
         return self._by_date[on]
 
-    def _may_hold(self, row: dict[str, Any], on: date) -> bool:
+    def _may_hold(self, first: Any, last: Any, on: date) -> bool:
+        """False if no file with these bounds in the date column has rows of a date."""
         column = self.dates
-        if column is None:
-            return True
-        if f"partition.{column.name}" in row:
-            value = row[f"partition.{column.name}"]
+        assert column is not None
+        if f"partition.{column.name}" in self._files[0]:
             if column.is_timestamp:
-                return value is not None and column.may_lie(on, value, value)
-            return bool(value == column.value(on))
-        if not self.is_trusted:
-            return True
-        return column.may_lie(on, row.get(f"min.{column.name}"), row.get(f"max.{column.name}"))
+                return first is not None and column.may_lie(on, first, first)
+            return bool(first == column.value(on))
+        return not self.is_trusted or column.may_lie(on, first, last)
 
     def rows_of(self, on: date | None) -> int | None:
         """The number of rows in the files that may hold the date; None if the log has none."""
@@ -413,7 +465,7 @@ class DeltaLog:
                     values[aggregate.sql] = answer.value
         return values
 
-    def _answer(self, aggregate: Aggregate, rows: list[dict[str, Any]]) -> _Answer | None:
+    def _answer(self, aggregate: Aggregate, rows: list[LoggedFile]) -> _Answer | None:
         """The result of an aggregate over files with statistics; None if these do not have it.
 
         :param rows: the entries of the files in the log.
@@ -436,7 +488,7 @@ class DeltaLog:
         ]
         return _extreme(column, with_values, is_least=aggregate.statistic is Statistic.LEAST)
 
-    def _has_statistics(self, column: str, rows: list[dict[str, Any]]) -> bool:
+    def _has_statistics(self, column: str, rows: list[LoggedFile]) -> bool:
         """False for a nested column, and if the statistics of a file may not be exact."""
         if column not in self.schema.names or "." in column:
             return False
@@ -450,7 +502,7 @@ class _Answer:
     value: MetricValue
 
 
-def _extreme(column: str, rows: list[dict[str, Any]], *, is_least: bool) -> _Answer | None:
+def _extreme(column: str, rows: list[LoggedFile], *, is_least: bool) -> _Answer | None:
     """The least or the greatest value of a column; None if the log does not have it.
 
     :param rows: the entries of the files that have values in the column.
@@ -498,7 +550,7 @@ def _value_of(name: str, cell: pa.Scalar) -> Any:
         return str(cell.cast(pa.string())) if name.startswith("partition.") else None
 
 
-def _may_have(row: dict[str, Any], column: str, value: Any) -> bool:
+def _may_have(row: LoggedFile, column: str, value: Any) -> bool:
     """False if the partition or the statistics of a file exclude values in a column."""
     if f"partition.{column}" in row:
         partition = row[f"partition.{column}"]

@@ -28,9 +28,12 @@ class StoredFile:
 
 @dataclass(slots=True)
 class TableStorage:
-    """The storage of a table at a path, as Spark reads it, with a cache of what was listed."""
+    """The storage of a table at a path, as Spark reads it, with a cache of what was listed: each
+    folder once, also if files of it are looked at several times."""
 
     root: str
+    _entries: dict[str, Mapping[str, os.DirEntry[str]]] = field(default_factory=dict)
+    _infos: dict[str, dict[str, FileInfo]] = field(default_factory=dict)
     _seen: dict[str, StoredFile | None] = field(default_factory=dict)
 
     def look_at(self, uris: Collection[str]) -> Mapping[str, StoredFile | None]:
@@ -44,7 +47,9 @@ class TableStorage:
                 by_folder.setdefault(uri.rpartition("/")[0], []).append(uri)
         far = {folder: in_folder for folder, in_folder in by_folder.items() if not is_local(folder)}
         for folder in by_folder.keys() - far.keys():
-            self._seen.update(_on_this_machine(folder, by_folder[folder]))
+            if folder not in self._entries:
+                self._entries[folder] = _entries_of(folder)
+            self._seen.update(_on_this_machine(self._entries[folder], by_folder[folder]))
         if far:
             system = table_files(self.root)
             with ThreadPoolExecutor(min(_THREADS, len(far))) as threads:
@@ -62,8 +67,12 @@ class TableStorage:
         else:  # a clone has its files elsewhere
             system, base = FileSystem.from_uri(folder)
         names = {uri.rpartition("/")[2]: uri for uri in uris}
-        listed = system.get_file_info(FileSelector(base, allow_not_found=True))
-        existing = {info.base_name: info for info in listed if info.type is FileType.File}
+        if folder not in self._infos:
+            listed = system.get_file_info(FileSelector(base, allow_not_found=True))
+            self._infos[folder] = {
+                info.base_name: info for info in listed if info.type is FileType.File
+            }
+        existing = self._infos[folder]
         missing = names.keys() - existing.keys()
         # A listing may change a name: a file that it does not show is requested individually.
         for name in missing:
@@ -73,20 +82,34 @@ class TableStorage:
         return {uri: _stored(existing.get(name)) for name, uri in names.items()}
 
 
-def _on_this_machine(folder: str, uris: Iterable[str]) -> dict[str, StoredFile | None]:
-    stored: dict[str, StoredFile | None] = dict.fromkeys(uris)
-    by_name = {uri.rpartition("/")[2]: uri for uri in stored}
+def _entries_of(folder: str) -> dict[str, os.DirEntry[str]]:
+    """What a folder of this machine contains, by name; nothing if it does not exist."""
     try:
         with os.scandir(folder or "/") as entries:
-            for entry in entries:
-                uri = by_name.get(entry.name)
-                if uri is not None and entry.is_file():
-                    stat = entry.stat()
-                    latest = max(stat.st_mtime_ns, stat.st_ctime_ns)
-                    stored[uri] = StoredFile(stat.st_size, latest, stat.st_ino)
+            return {entry.name: entry for entry in entries}
     except (FileNotFoundError, NotADirectoryError):
-        pass
+        return {}
+
+
+def _on_this_machine(
+    entries: Mapping[str, os.DirEntry[str]], uris: Iterable[str]
+) -> dict[str, StoredFile | None]:
+    stored: dict[str, StoredFile | None] = {}
+    for uri in uris:
+        entry = entries.get(uri.rpartition("/")[2])
+        stored[uri] = None if entry is None else _stored_here(entry)
     return stored
+
+
+def _stored_here(entry: os.DirEntry[str]) -> StoredFile | None:
+    try:
+        if not entry.is_file():
+            return None
+        stat = entry.stat()
+    except FileNotFoundError:
+        return None
+    latest = max(stat.st_mtime_ns, stat.st_ctime_ns)
+    return StoredFile(stat.st_size, latest, stat.st_ino)
 
 
 def _stored(info: FileInfo | None) -> StoredFile | None:

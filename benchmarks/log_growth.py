@@ -1,0 +1,100 @@
+"""Measures how reading the log of a Delta table grows with its files.
+
+    python benchmarks/log_growth.py [--files 1000 100000] [--dates 126] [--by partition]
+
+For each size, a process of its own opens the log, and asks for the files of each date, compared
+with storage, as a rerun does that reads no data: the processor time, and the peak of its memory.
+The files are hard links to one Parquet file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import time
+from datetime import date, timedelta
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable, Field, Schema
+from deltalake.transaction import AddAction, create_table_with_add_actions
+
+from dqx_airflow.engine.sources.date_column import DateColumn
+from dqx_airflow.engine.sources.delta_files import DeltaLog, struct_of
+
+FIRST = date(2024, 1, 1)
+_MOST_LINKS = 50_000
+"""File systems have a limit on the links of a file."""
+_FIELDS = ("id", "long"), ("amount", "double"), ("ds", "date")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--files", type=int, nargs="+", default=[1_000, 10_000, 100_000])
+    parser.add_argument("--dates", type=int, default=126)
+    parser.add_argument("--by", choices=["partition", "statistics"], default="partition")
+    parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.measure is not None:
+        _measure(given.measure, given.dates)
+        return
+    print("| files | CPU s | peak MB |\n|---|---|---|")
+    for number in given.files:
+        with TemporaryDirectory(prefix="dqx_log_growth_") as folder:
+            write_table(Path(folder), number, is_partitioned=given.by == "partition")
+            words = [sys.executable, __file__, "--measure", folder, "--dates", str(given.dates)]
+            subprocess.run(words, check=True)
+
+
+def write_table(root: Path, files: int, *, days: int = 366, is_partitioned: bool) -> None:
+    """Writes a table with some number of files, each of one row, spread over dates."""
+    row = {"id": [1], "amount": [1.0]} | ({} if is_partitioned else {"ds": [FIRST]})
+    one = root / "one.parquet"
+    pq.write_table(pa.table(row), one)
+    size = one.stat().st_size
+    sources = [root / f"{number}.parquet" for number in range(files // _MOST_LINKS + 1)]
+    for source in sources:
+        shutil.copy(one, source)
+    now_ms = int(time.time() * 1000) + 60_000
+    adds = []
+    for number in range(files):
+        day = str(FIRST + timedelta(number % days))
+        folder = f"ds={day}" if is_partitioned else "data"
+        (root / folder).mkdir(exist_ok=True)
+        os.link(sources[number // _MOST_LINKS], root / folder / f"{number}.parquet")
+        bounds = {"id": 1, "amount": 1.0} | ({} if is_partitioned else {"ds": day})
+        nulls = dict.fromkeys(bounds, 0)
+        statistics = {"numRecords": 1, "minValues": bounds, "maxValues": bounds, "nullCount": nulls}
+        values = {"ds": day} if is_partitioned else {}
+        path = f"{folder}/{number}.parquet"
+        adds.append(AddAction(path, size, values, now_ms, True, json.dumps(statistics)))
+    schema = Schema([Field(name, kind) for name, kind in _FIELDS])
+    by = ["ds"] if is_partitioned else []
+    create_table_with_add_actions(str(root), schema, adds, partition_by=by)
+
+
+def _measure(root: Path, dates: int) -> None:
+    started = time.process_time()
+    table = DeltaTable(str(root))
+    log = DeltaLog(table, str(root), struct_of(table), DateColumn("ds", "date"))
+    held = 0
+    for number in range(dates):
+        on = FIRST + timedelta(number)
+        held += len(log.files_held(on) or ())
+        log.is_believed([on])
+        log.rows_of(on)
+    assert held > 0
+    used = time.process_time() - started
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+    print(f"| {len(log.files_of(None)):,} | {used:.1f} | {peak:,.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()
