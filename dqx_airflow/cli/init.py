@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from datetime import date, datetime, timedelta, timezone
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -105,11 +106,20 @@ def init(
     _require_none(folder, [suite, dag, settings])
     command.write_text(folder / suite, draft_suite(observed))
     command.write_text(folder / dag, _dag(observed, path, today))
-    command.write_text(folder / settings, _toml(observed, path))
+    has_java = _has_java()
+    command.write_text(folder / settings, _toml(observed, path, has_java=has_java))
     wrote += [suite, dag, settings]
     fields = {"wrote": wrote, "folder": folder.resolve(), "suite": suite, "name": name}
     day = observed.newest or today
-    typer.echo(filled(__package__, "init_next.txt", **fields, day=day), nl=False)
+    about = {"has_java": has_java, "has_sail": find_spec("pysail") is not None}
+    typer.echo(filled(__package__, "init_next.txt", **fields, **about, day=day), nl=False)
+
+
+def _has_java() -> bool:
+    """True if there is a Java that can run Spark. Without one, the settings choose Sail."""
+    from dqx_airflow.engine.session.java import search_java
+
+    return search_java().found is not None
 
 
 def _require_none_given(table: str | None, of_folder: Mapping[str, object]) -> None:
@@ -172,7 +182,7 @@ def _settings(table: ObservedTable) -> list[tuple[str, object]]:
     return settings
 
 
-def _toml(table: ObservedTable, path: str) -> str:
+def _toml(table: ObservedTable, path: str, *, has_java: bool) -> str:
     # Strings, and lists of them, are written alike in JSON and in TOML.
-    own = {"name": table.name, "path": path, "settings": _settings(table)}
+    own = {"name": table.name, "path": path, "settings": _settings(table), "has_java": has_java}
     return filled(__package__, "draft_toml.txt", **own, json=json.dumps)

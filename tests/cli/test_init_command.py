@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from dqx_airflow.datasets.dqx_toml import read_settings
 from dqx_airflow.datasets.settings import dataset_ref
 from dqx_airflow.dql.check import check_source
+from dqx_airflow.engine.session import java
 from dqx_airflow.plan.dataset_needs import check_datasets
 from dqx_airflow.values import SourceFile
 from tests.command_line import dql
@@ -43,6 +45,20 @@ def test_a_first_gate_has_a_table_a_suite_a_dag_and_settings(tmp_path: Path) -> 
     assert names == ["dqx.toml", "orders.csv", "orders.dql", "orders_gate.py"]
     assert_sound(tmp_path / "new", "orders")
     assert "airflow dags test orders_gate" in output
+
+
+def test_where_there_is_no_java_the_settings_choose_sail_and_the_output_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, output = init(tmp_path / "with")
+    assert read_settings(tmp_path / "with" / "dqx.toml").connection.address == "local[*]"
+    assert "Sail" not in output
+    monkeypatch.setattr(java, "search_java", lambda: java.JavaSearch(None))
+    code, output = init(tmp_path / "without")
+    assert code == 0, output
+    assert_sound(tmp_path / "without", "orders")
+    assert read_settings(tmp_path / "without" / "dqx.toml").connection.address == "sail"
+    assert "no Java 17 or newer was found: dqx.toml chooses Sail" in output
 
 
 def test_a_suite_is_drafted_from_a_table(tmp_path: Path) -> None:
