@@ -50,7 +50,10 @@ def lines_of(alerts: Iterable[Alert], rows: Mapping[str, Mapping[str, object]]) 
 
 
 def _cause(alert: Alert, rows: Mapping[str, Mapping[str, object]]) -> object:
-    """What alerts about the same rows have in common; None where the rows are not identified."""
+    """What alerts about the same rows have in common; None where the rows are not identified, and
+    for an instance of a mapped gate, which has rows of its own."""
+    if alert.map_index >= 0:
+        return None
     own = rows.get(alert.run_id, {})
     data = [own.get(name) for name in alert.verdict.datasets]
     if not data or any(one is None for one in data):

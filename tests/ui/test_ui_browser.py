@@ -105,11 +105,12 @@ def test_everything_can_be_reached_and_opened_by_the_keyboard(
         "Open dates",
         "Alerts",
         "Datasets",
+        "Contracts",
         "Coverage",
         "Review",
     ]
     ways += ["Gates", "Incident", "Task and log", "Run of the DAG", "All runs of this gate"]
-    assert reached[:13] == [*ways, "Dataset orders"]
+    assert reached[:14] == [*ways, "Dataset orders"]
     assert page.run("document.querySelector('details.passed').open")
 
 
