@@ -4,7 +4,7 @@ order."""
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, errors_of
@@ -72,7 +72,11 @@ class Checked:
 
 @gc_paused()
 def check_source(
-    source: SourceFile, read: Reader = no_imports, *, needs_suite: bool = False
+    source: SourceFile,
+    read: Reader = no_imports,
+    *,
+    needs_suite: bool = False,
+    parse: Callable[[SourceFile], Parsed] = parse,
 ) -> Checked:
     """Parses a file, links its imports, expands its macros, and checks the result.
 
@@ -80,6 +84,7 @@ def check_source(
 
     :param read: reads imported files.
     :param needs_suite: a library file is an error, since it contains nothing to run.
+    :param parse: parses the file itself; an editor caches what it returns.
     """
     if is_block_file(source.text):
         return _checked_blocks(source, needs_suite)

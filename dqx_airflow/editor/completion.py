@@ -78,8 +78,8 @@ def complete(
     quoted = vocabulary.quoted_around(text, offset)
     if quoted is not None and text[quoted[0]] != "`":
         return _complete_text(reading, quoted[0], offset, paths)
-    start, end = quoted or (_start_of_word(text, offset), offset)
-    finder = _Finder(reading, catalog, vocabulary.place_at(text, start), start, end)
+    start, end = quoted or (_start_of_word(reading, offset), offset)
+    finder = _Finder(reading, catalog, _place_at(reading, start), start, end)
     suggestions: dict[str, Suggestion] = {}
     for item in (*finder.names(), *finder.keywords()):
         suggestions.setdefault(item.label, item)
@@ -95,11 +95,17 @@ def _ordered(items: Iterable[Suggestion], typed: str) -> tuple[Suggestion, ...]:
     )
 
 
-def _start_of_word(text: str, offset: int) -> int:
+def _place_at(reading: ParsedFile, offset: int) -> CompletionContext:
+    near = reading.nearby(offset)
+    return vocabulary.place_at(near.text, offset - near.shift)
+
+
+def _start_of_word(reading: ParsedFile, offset: int) -> int:
     """The start of the word that ends at an offset. A tag may contain `-`, other names may not."""
+    text = reading.source.text
     line = text.rfind("\n", 0, offset) + 1
     name, tag = (_start(pattern, text[line:offset]) + line for pattern in (_NAME, _TAG))
-    is_tag = tag < name and vocabulary.place_at(text, tag).slot is Slot.TAG
+    is_tag = tag < name and _place_at(reading, tag).slot is Slot.TAG
     return tag if is_tag else name
 
 
@@ -115,7 +121,8 @@ def _complete_text(
     text = reading.source.text
     if text[start] == "#":
         return Completion(offset, offset, ())
-    place = vocabulary.place_in_text(text, start)
+    near = reading.nearby(start)
+    place = vocabulary.place_in_text(near.text, start - near.shift)
     hole = _HOLE.search(text[start:offset])
     if hole and place.parameters:
         items = _plain(place.parameters, Sort.PARAMETER)
@@ -226,7 +233,7 @@ class _Finder:
 
     def named(self, kind: SymbolKind) -> Iterator[Occurrence]:
         """The names of a kind in the file, except for the one being typed."""
-        for occurrence in occurrences(self.reading):
+        for occurrence in occurrences(self.reading.parsed or self.reading):
             if occurrence.kind is kind and occurrence.span != self.typed:
                 yield occurrence
 

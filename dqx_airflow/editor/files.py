@@ -16,6 +16,7 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.import_readers import FileReader, Reader, no_imports
 from dqx_airflow.dql.syntax.source_file import is_block_file
+from dqx_airflow.editor.parsed_file import parsed_once
 from dqx_airflow.values import SourceFile
 
 MOST_FILES = 2000
@@ -126,7 +127,7 @@ class OpenFiles:
 
 
 def _checked(source: SourceFile, files: Files) -> Checked:
-    checked = check_source(source, files.reader(source.name))
+    checked = check_source(source, files.reader(source.name), parse=parsed_once)
     if not is_block_file(source.text):
         return checked
     place = find_manifest(Path(source.name).parent) if Path(source.name).is_absolute() else None

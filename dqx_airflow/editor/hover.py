@@ -36,11 +36,13 @@ def hover(reading: ParsedFile, offset: int, catalog: Catalog) -> Hover | None:
         markdown = _about(occurrence, reading, catalog)
         start, end = reading.lines.stretch(occurrence.span)
         return Hover(start, end, markdown) if markdown else None
-    return _word(reading.source.text, offset)
+    return _word(reading, offset)
 
 
-def _word(text: str, offset: int) -> Hover | None:
+def _word(reading: ParsedFile, offset: int) -> Hover | None:
     """A keyword, or a call in an invalid statement."""
+    text = reading.source.text
+    near = reading.nearby(offset)
     line = text.rfind("\n", 0, offset) + 1
     for match in _WORD.finditer(text, line):
         if match.start() > offset:
@@ -48,7 +50,7 @@ def _word(text: str, offset: int) -> Hover | None:
         if offset <= match.end() and vocabulary.quoted_around(text, match.start() + 1) is None:
             word = match[0]
             start, end = match.span()
-            if word in vocabulary.place_at(text, start).words:
+            if word in vocabulary.place_at(near.text, start - near.shift).words:
                 return Hover(start, end, f"`{word}`\n\n{vocabulary.KEYWORDS[word]}")
             if word in MEASURES and text[end : end + 1] == "(":
                 return Hover(start, end, _called(MEASURES[word]))

@@ -4,15 +4,18 @@ it, and the edit of a quick fix."""
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from enum import Enum
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.callables import IN_ROWS, MEASURES
+from dqx_airflow.dql.check import Checked, check_source
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.syntax.grammar import unquoted
 from dqx_airflow.dql.syntax.parser import parse
@@ -59,21 +62,64 @@ class _Around:
     array: str = ""
 
 
+@lru_cache(maxsize=8)
 def occurrences(reading: ParsedFile) -> tuple[Occurrence, ...]:
     """All names of a file, in no particular order."""
     return tuple(_OccurrenceFinder(reading).file())
 
 
+@lru_cache(maxsize=8)
+def _by_line(reading: ParsedFile) -> Mapping[int, list[Occurrence]]:
+    """The names of a file by their first line."""
+    found: dict[int, list[Occurrence]] = {}
+    for occurrence in occurrences(reading):
+        found.setdefault(occurrence.span.line, []).append(occurrence)
+    return found
+
+
 def occurrence_at(reading: ParsedFile, offset: int) -> Occurrence | None:
     """The name at an offset, or the one that ends there."""
     nearest = None
-    for occurrence in occurrences(reading):
+    line = reading.lines.span(offset, offset, reading.name).line
+    for occurrence in _by_line(reading).get(line, ()):
         start, end = reading.lines.stretch(occurrence.span)
         if start <= offset < end:
             return occurrence
         if offset == end:
             nearest = occurrence
     return nearest
+
+
+def references(
+    reading: ParsedFile, offset: int, others: Iterable[ParsedFile] = (), *, with_definitions: bool
+) -> tuple[Span, ...]:
+    """Where the name at an offset is used, in this file and in others: with the same definition;
+    of a name that the data or the language defines, wherever it means the same.
+
+    :param with_definitions: also where it is defined.
+    """
+    occurrence = occurrence_at(reading, offset)
+    if occurrence is None:
+        return ()
+    spans = dict.fromkeys(
+        item.span
+        for file in (reading, *others)
+        for item in occurrences(file)
+        if _is_same(item, occurrence)
+    )
+    defined = () if with_definitions else occurrence.definitions
+    return tuple(span for span in spans if span not in defined)
+
+
+def _is_same(item: Occurrence, other: Occurrence) -> bool:
+    """Whether two names mean the same."""
+    if item.kind is not other.kind:
+        return False
+    if item.definitions and other.definitions:
+        return bool(set(item.definitions) & set(other.definitions))
+    if item.text != other.text or item.kind in _RENAMED:
+        return False
+    return item.kind is not SymbolKind.COLUMN or bool(set(item.datasets) & set(other.datasets))
 
 
 class _OccurrenceFinder:
@@ -400,11 +446,7 @@ def rename(
 
 
 def _edits(reading: ParsedFile, occurrence: Occurrence, name: str) -> list[Edit]:
-    same = [
-        item
-        for item in occurrences(reading)
-        if item.kind is occurrence.kind and set(item.definitions) & set(occurrence.definitions)
-    ]
+    same = [item for item in occurrences(reading) if _is_same(item, occurrence)]
     return [Edit(span, name) for span in dict.fromkeys(item.span for item in same)]
 
 
@@ -436,6 +478,21 @@ def _check_meaning(
     if _meaning(reading, renamed, name) != _meaning(parsed_file(after, reader), frozenset(), name):
         where = Path(reading.name).name
         raise RequestError(f"'{name}' already has another meaning in {where}")
+    added = _added_mistake(check_source(before, reading.reader), check_source(after, reader))
+    if added is not None:
+        where = Path(added.span.file).name
+        raise RequestError(f"'{name}' would be a mistake in {where}: {added.message}")
+
+
+def _added_mistake(before: Checked, after: Checked) -> Diagnostic | None:
+    """A finding of a kind that is more frequent after a change, such as one of two names that are
+    the same now."""
+    known = Counter(one.code for one in before.diagnostics)
+    for found in after.diagnostics:
+        known[found.code] -= 1
+        if known[found.code] < 0:
+            return found
+    return None
 
 
 def _meaning(

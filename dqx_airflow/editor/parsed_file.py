@@ -8,10 +8,11 @@ units, unless the editor has agreed on something else: an emoji counts as two.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
+from functools import lru_cache, partial
 from typing import TypeAlias
 
 from dqx_airflow.dql import nodes
@@ -94,11 +95,26 @@ class Lines:
         return Span(file, line, column, end_line, end - self._parsed[end_line - 1] + 1)
 
 
+parsed_once = lru_cache(maxsize=16)(parse)
+"""Parses a file, or returns the tree of the same text: a check and each answer share it."""
+
+
 @dataclass(frozen=True, slots=True)
+class NearbyText:
+    """A text without most of the finished statements before an offset, which do not decide what
+    may follow there; all after it has moved to the left by `shift` characters."""
+
+    text: str
+    shift: int
+
+
+@dataclass(frozen=True, eq=False)
 class ParsedFile:
     """The contents of a file. Statements with a syntax error are missing from `file`.
 
     `links` are the files behind the paths of its imports, `sources` the contents of all files.
+    `parsed` is the file whose tree this is, if this text is newer: it is the same up to
+    `unchanged`.
     """
 
     source: SourceFile
@@ -108,6 +124,17 @@ class ParsedFile:
     links: Mapping[str, str]
     sources: Mapping[str, str]
     reader: Reader
+    parsed: ParsedFile | None = None
+    unchanged: int | None = None
+
+    def with_text(self, text: str) -> ParsedFile:
+        """The file with the text that is being typed, and the names of its last parsed state: at
+        each key, only the statement around the cursor is read."""
+        parsed = self.parsed or self
+        unchanged = _common_length(parsed.source.text, text)
+        source = SourceFile(self.name, text)
+        lines = Lines(text, self.lines.encoding)
+        return replace(parsed, source=source, lines=lines, parsed=parsed, unchanged=unchanged)
 
     @property
     def name(self) -> str:
@@ -122,10 +149,53 @@ class ParsedFile:
             if statement.alias is not None
         }
 
+    def nearby(self, offset: int) -> NearbyText:
+        """The text around an offset that decides what may follow there. The last statement before
+        it is kept, since the next word may belong to it."""
+        text = self.source.text
+        known = offset if self.unchanged is None else min(offset, self.unchanged)
+        finished = self._finished_before(text.rfind("\n", 0, known) + 1)
+        parts = []
+        at = 0
+        for start, end in finished[:-1]:
+            if start >= at:
+                parts.append(text[at:start])
+                at = end
+        parts.append(text[at:])
+        near = "".join(parts)
+        return NearbyText(near, len(text) - len(near))
+
+    def _finished_before(self, offset: int) -> list[tuple[int, int]]:
+        """The offsets of the statements that end before an offset, in the order of the text: of a
+        check around it, and of the last one before it, those in its body."""
+        found = []
+        statements: list[nodes.Node] = [*self.file.imports, *self.file.constants]
+        statements += self.file.macros
+        for suite in self.file.suites:
+            statements += [*suite.imports, *suite.constants, *suite.macros, *suite.checks]
+            statements += suite.profiles
+        places = sorted((*self._place_of(one), number) for number, one in enumerate(statements))
+        before = [place for place in places if place[0] < offset]
+        for start, end, number in before:
+            statement = statements[number]
+            is_last = number == before[-1][2]
+            if isinstance(statement, nodes.Check) and (is_last or end >= offset):
+                found += [self._place_of(item) for item in statement.body]
+            elif end < offset:
+                found.append((start, end))
+        return sorted(place for place in found if place[1] < offset)
+
+    def _place_of(self, statement: nodes.Node) -> tuple[int, int]:
+        """The offsets of a statement with its annotations."""
+        start, end = self.lines.stretch(statement.span)
+        for annotation in getattr(statement, "annotations", ()):
+            start = min(start, self.lines.stretch(annotation.span)[0])
+        return start, end
+
     def library(self, path: str) -> nodes.File | None:
         """The contents of a file imported by this path; None if there is none."""
         source = self.reader(self.name, path)
-        return None if isinstance(source, str) else parse(source).file
+        return None if isinstance(source, str) else parsed_once(source).file
 
     def expanded(self) -> tuple[nodes.Check, ...]:
         """The checks of the suite with only assertions: macros are expanded."""
@@ -143,7 +213,7 @@ class ParsedFile:
 
 def parsed_file(source: SourceFile, reader: Reader, encoding: str = "utf-16") -> ParsedFile:
     """Reads a file, however broken, and its imports."""
-    parsed = parse(source)
+    parsed = parsed_once(source)
     file = parsed.file or nodes.File((), (), (), ())
     linker = Linker(reader, _ignore, {source.name: source.text})
     scope = linker.link(file, source.name)
@@ -155,6 +225,17 @@ def parsed_file(source: SourceFile, reader: Reader, encoding: str = "utf-16") ->
     return ParsedFile(
         source, Lines(source.text, encoding), file, scope, links, linker.sources, reader
     )
+
+
+def _common_length(text: str, other: str) -> int:
+    """The number of characters with which both texts begin."""
+    most = min(len(text), len(other))
+    differs = partial(_differ_within, text, other)
+    return bisect_left(range(1, most + 1), True, key=differs)
+
+
+def _differ_within(text: str, other: str, size: int) -> bool:
+    return text[:size] != other[:size]
 
 
 def _ignore(_: object) -> None:

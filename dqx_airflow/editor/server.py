@@ -24,8 +24,16 @@ from dqx_airflow.editor import files, parsed_file
 from dqx_airflow.editor.catalog import Catalog, find_catalog
 from dqx_airflow.editor.completion import Sort, Suggestion, complete
 from dqx_airflow.editor.hover import hover
-from dqx_airflow.editor.occurrences import definitions, proposed, renamable, rename
+from dqx_airflow.editor.occurrences import (
+    definitions,
+    occurrence_at,
+    proposed,
+    references,
+    renamable,
+    rename,
+)
 from dqx_airflow.editor.parsed_file import Lines, ParsedFile, Position
+from dqx_airflow.editor.signatures import signature_at
 from dqx_airflow.errors import RequestError, SourceError
 from dqx_airflow.values import SourceFile, Span
 
@@ -43,6 +51,7 @@ class DqlServer(LanguageServer):
         self.uris: dict[str, str] = {}
         self.versions: dict[str, int] = {}
         self.catalogs: dict[str, Catalog] = {}
+        self.readings: dict[str, ParsedFile] = {}
         self.shown_problems: set[str] = set()
 
     # Texts
@@ -56,8 +65,38 @@ class DqlServer(LanguageServer):
         return Lines((self.files.text(file) or "") if text is None else text, self.encoding)
 
     def read(self, name: str) -> ParsedFile:
-        source = SourceFile(name, self.files.text(name) or "")
-        return parsed_file.parsed_file(source, self.files.reader(name), self.encoding)
+        """A file with its tree, read again only if it or one of its imports has changed."""
+        known = self.readings.get(name)
+        text = self.files.text(name) or ""
+        if known is None or known.source.text != text or not self._has_same_imports(known):
+            source = SourceFile(name, text)
+            known = parsed_file.parsed_file(source, self.files.reader(name), self.encoding)
+            if name in self.files.opened:
+                self.readings[name] = known
+        return known
+
+    def read_while_typing(self, document: Any, position: types.Position) -> tuple[ParsedFile, int]:
+        """A file and an offset, as `read_at`, with the names of its last parsed state: what is
+        being typed is parsed in the next pause."""
+        name = name_of(document.uri)
+        known = self.readings.get(name)
+        text = self.files.text(name) or ""
+        if known is None or known.source.text == text:
+            return self.read_at(document, position)
+        typed = known.with_text(text)
+        return typed, typed.lines.offset((position.line, position.character))
+
+    def _has_same_imports(self, known: ParsedFile) -> bool:
+        return all(
+            self.files.text(file) == text
+            for file, text in known.sources.items()
+            if file != known.name
+        )
+
+    def forget_disk(self) -> None:
+        """Forgets what was read of files that may have changed, or are there only now."""
+        self.catalogs.clear()
+        self.readings.clear()
 
     def read_at(self, document: Any, position: types.Position) -> tuple[ParsedFile, int]:
         """A file, and the offset of a position in it."""
@@ -97,6 +136,7 @@ class DqlServer(LanguageServer):
         for name in names:
             if name in self.files.opened:
                 touched |= self.board.check(name, self.files)
+                self.read(name)
         self.publish(touched)
 
     def publish(self, names: Iterable[str]) -> None:
@@ -185,7 +225,7 @@ def answer_hover(ls: DqlServer, params: types.HoverParams) -> types.Hover | None
 
 
 def answer_completion(ls: DqlServer, params: types.CompletionParams) -> types.CompletionList:
-    reading, offset = ls.read_at(params.text_document, params.position)
+    reading, offset = ls.read_while_typing(params.text_document, params.position)
     completion = complete(reading, offset, ls.catalog(reading.name), _importable(ls, reading.name))
     ls.show_problems()
     where = stretch_of(reading.lines, completion.start, completion.end)
@@ -236,6 +276,30 @@ def _completion_item(
 def answer_definition(ls: DqlServer, params: types.DefinitionParams) -> list[types.Location]:
     reading, offset = ls.read_at(params.text_document, params.position)
     return [ls.location(span) for span in definitions(reading, offset)]
+
+
+def answer_references(ls: DqlServer, params: types.ReferenceParams) -> list[types.Location]:
+    reading, offset = ls.read_at(params.text_document, params.position)
+    occurrence = occurrence_at(reading, offset)
+    if occurrence is None:
+        return []
+    others = ls.others(reading, occurrence.text)
+    with_definitions = params.context.include_declaration
+    spans = references(reading, offset, others, with_definitions=with_definitions)
+    return [ls.location(span) for span in spans]
+
+
+def answer_signature(
+    ls: DqlServer, params: types.SignatureHelpParams
+) -> types.SignatureHelp | None:
+    reading, offset = ls.read_while_typing(params.text_document, params.position)
+    found = signature_at(reading, offset)
+    if found is None:
+        return None
+    parameters = [types.ParameterInformation(label) for label in found.parameters]
+    doc = types.MarkupContent(types.MarkupKind.Markdown, found.doc) if found.doc else None
+    shown = types.SignatureInformation(found.label, doc, parameters, found.active)
+    return types.SignatureHelp([shown], 0, found.active)
 
 
 def answer_prepare_rename(
@@ -354,7 +418,7 @@ def opened(ls: DqlServer, params: types.DidOpenTextDocumentParams) -> None:
     name = name_of(params.text_document.uri)
     ls.uris[name] = params.text_document.uri
     ls.files.opened[name] = params.text_document.text
-    ls.catalogs.clear()
+    ls.forget_disk()
     ls.check([name, *ls.board.importers(name)])
 
 
@@ -370,13 +434,14 @@ async def changed(ls: DqlServer, params: types.DidChangeTextDocumentParams) -> N
 
 def saved(ls: DqlServer, _: object) -> None:
     """A file was saved, here or elsewhere: any open file may import it."""
-    ls.catalogs.clear()
+    ls.forget_disk()
     ls.check(list(ls.files.opened))
 
 
 def closed(ls: DqlServer, params: types.DidCloseTextDocumentParams) -> None:
     name = name_of(params.text_document.uri)
     ls.files.opened.pop(name, None)
+    ls.readings.pop(name, None)
     ls.versions.pop(name, None)
     touched = ls.board.forget(name)
     ls.check(ls.board.importers(name))
@@ -396,6 +461,8 @@ _FEATURES: dict[str, Callable[..., Any]] = {
     types.TEXT_DOCUMENT_HOVER: answer_hover,
     types.TEXT_DOCUMENT_COMPLETION: answer_completion,
     types.TEXT_DOCUMENT_DEFINITION: answer_definition,
+    types.TEXT_DOCUMENT_REFERENCES: answer_references,
+    types.TEXT_DOCUMENT_SIGNATURE_HELP: answer_signature,
     types.TEXT_DOCUMENT_PREPARE_RENAME: answer_prepare_rename,
     types.TEXT_DOCUMENT_RENAME: answer_rename,
     types.TEXT_DOCUMENT_FORMATTING: answer_formatting,
@@ -404,6 +471,7 @@ _FEATURES: dict[str, Callable[..., Any]] = {
 }
 _OPTIONS: dict[str, Any] = {
     types.TEXT_DOCUMENT_COMPLETION: types.CompletionOptions(trigger_characters=_TRIGGERS),
+    types.TEXT_DOCUMENT_SIGNATURE_HELP: types.SignatureHelpOptions(trigger_characters=["(", ","]),
     types.TEXT_DOCUMENT_CODE_ACTION: types.CodeActionOptions([types.CodeActionKind.QuickFix]),
 }
 

@@ -176,6 +176,33 @@ def place_in_text(text: str, offset: int) -> CompletionContext:
     )
 
 
+_CALLED = re.compile(r"(\buse\s+)?([\w.`]+)\s*\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCall:
+    """A call without its closing bracket: the number of its current argument from 0, and whether a
+    macro is used, or a function in a row predicate called."""
+
+    name: str
+    argument: int
+    is_macro: bool
+    in_row: bool
+
+
+def call_at(text: str, offset: int) -> OpenCall | None:
+    """The innermost call that is open at an offset; None if there is none."""
+    parser, is_sound = _parse(text[:offset])
+    read = _Read(parser)
+    for bracket in reversed(read.open_brackets() if is_sound else []):
+        opening = read.items[bracket]
+        called = _CALLED.search(text[: opening.start_pos]) if read.words[bracket] == "(" else None
+        if called is not None:
+            argument = _commas(text[opening.end_pos : offset])
+            return OpenCall(unquoted(called[2]), argument, bool(called[1]), read.is_about_rows())
+    return None
+
+
 class _Read:
     """The unfinished part of what a parser has read.
 
@@ -200,7 +227,7 @@ class _Read:
         positions = [number for number, word in enumerate(self.words) if word in _STATEMENTS]
         start = positions[-1] if positions else 0
         statement = self.words[start] if positions else ""
-        opened = [number for number in self._open_brackets() if number > start]
+        opened = [number for number in self.open_brackets() if number > start]
         if self.ends("{") and statement != "import":
             return Slot.PARAMETER, ""
         for bracket in reversed(opened):
@@ -210,7 +237,7 @@ class _Read:
                 return self._argument(statement, bracket, is_new, before)
         return self._in_statement(statement, expected >= _OPERAND), ""
 
-    def _open_brackets(self) -> list[int]:
+    def open_brackets(self) -> list[int]:
         opened: list[int] = []
         for number, word in enumerate(self.words):
             if word in ("(", "[", "{"):
@@ -223,7 +250,7 @@ class _Read:
         """True after the comma of `every` or `some`."""
         return any(
             self.items[bracket - 1] in QUANTIFIERS and "," in self.words[bracket:]
-            for bracket in self._open_brackets()
+            for bracket in self.open_brackets()
             if self.words[bracket - 1] == "IDENT"
         )
 
@@ -244,7 +271,7 @@ class _Read:
             return Slot.DATE_ARGUMENT, call
         if statement == "use":
             return Slot.MACRO_ARGUMENT, ""
-        if self._is_about_rows() and call != "values":
+        if self.is_about_rows() and call != "values":
             return Slot.ROW, ""
         has_parameters = self.ends(",") or (called is not None and not called.has_arguments)
         slot = Slot.CONSTANT
@@ -285,11 +312,11 @@ class _Read:
             return Slot.OTHER_VALUES
         if not is_operand:
             return Slot.NOTHING
-        if self._is_about_rows():
+        if self.is_about_rows():
             return Slot.ROW
         return Slot.ASSERTED if self.ends("assert") else Slot.MEASURE
 
-    def _is_about_rows(self) -> bool:
+    def is_about_rows(self) -> bool:
         return any(map(self.is_in, ("row", "rows", "where")))
 
     # The context of the position

@@ -88,6 +88,16 @@ def test_a_session_from_the_first_mistake_to_the_end(editor: Editor) -> None:
     offered = editor.ask_at("orders.dql", "completion", place(mended, "price)", inside=2))
     assert [item["label"] for item in offered["items"]] == ["price", "email"]
 
+    context = {"includeDeclaration": True}
+    used = editor.ask_at("orders.dql", "references", place(mended, "MAX_NULL"), context=context)
+    assert {item["uri"] for item in used} == {
+        editor.uri("orders.dql"),
+        editor.uri("common/nulls.dql"),
+    }
+    signed = editor.ask_at("orders.dql", "signatureHelp", place(mended, "nulls.MAX_NULL"))
+    assert signed["signatures"][0]["label"] == "nulls.null_rate(column, most)"
+    assert signed["activeParameter"] == 1
+
     prepared = editor.ask_at("orders.dql", "prepareRename", place(mended, "MAX_NULL"))
     assert prepared["placeholder"] == "MAX_NULL"
     renamed = editor.ask_at("orders.dql", "rename", place(mended, "MAX_NULL"), newName="MOST")
