@@ -14,6 +14,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import date as date_type
 from datetime import datetime, timezone
 from functools import wraps
 from importlib.resources import files
@@ -94,6 +95,17 @@ def _answering(tool: Callable[P, str]) -> Callable[P, str]:
     return answer
 
 
+def _day(text: str) -> str:
+    """A day as ISO 8601.
+
+    :raises RequestError: it is not one.
+    """
+    try:
+        return date_type.fromisoformat(text.strip()).isoformat()
+    except ValueError:
+        raise RequestError(f"'{text}' is not a date", "write it as 2024-05-17") from None
+
+
 class Tools:
     """The tools; the docstring of each is its description."""
 
@@ -121,6 +133,8 @@ class Tools:
 
     def explain(self, what: str) -> str:
         """The page of a code (E001) or a metric (null_count), or the plan of a suite (a path)."""
+        if not what.strip():
+            raise RequestError("nothing to explain", "give a code, a metric or the path of a suite")
         if what.upper() in codes():
             return page(what.upper())
         metrics = (files("dqx_airflow") / "docs" / "metrics.md").read_text(encoding="utf-8")
@@ -147,12 +161,16 @@ class Tools:
 
         from dqx_airflow.api import MemoryDatabase, Suite
 
+        if rows < 1:
+            raise RequestError(f"rows={rows}: a sample has at least one row")
         refs = self._refs(suite, datasets)
         tables = {ref.name: self._sample(ref, min(rows, _MOST_ROWS)) for ref in refs}
         today = datetime.now(timezone.utc).date()
         loaded = Suite.load(self._inside(suite))
         hidden = ", ".join(name for ref in refs for name in ref.masked) or "none"
         note = f"note: a sample without history; masked columns that were not read: {hidden}"
+        if hidden != "none":
+            note += "; an assertion about one of them is an error only here: keep it"
         return f"{loaded.run(MemoryDatabase(tables), today)}\n{note}"
 
     def backtest(self, suite: str, gate: str | None = None, proposal: str | None = None) -> str:
@@ -164,17 +182,24 @@ class Tools:
         options += [f"--proposal={self._inside(proposal)}"] if proposal else []
         return self._dql("tune", "backtest", *options, "--", str(self._inside(suite)))
 
-    def mutate(self, suite: str) -> str:
-        """The faults that a suite misses on its last good day, and assertions that would not."""
-        return self._dql("mutate", "--", str(self._inside(suite)))
+    def mutate(self, suite: str, date: str | None = None) -> str:
+        """The faults that a suite misses on a good day, and assertions that would not.
+
+        date is a day on which the suite passes, such as 2024-05-17; default: the last one.
+        """
+        on = [f"--date={_day(date)}"] if date else []
+        return self._dql("mutate", *on, "--", str(self._inside(suite)))
 
     def why_blocked(self, gate: str, date: str | None = None) -> str:
-        """The last run of a gate, for data of a date: each assertion, and why it failed."""
+        """The last run of a gate, for data of a date: each assertion, and why it failed.
+
+        date is a day such as 2024-05-17; default: any.
+        """
 
         from dqx_airflow.cli.stores import results_of
 
         root = results_of(None, self.folder).root
-        on = [f"--date={date}"] if date else []
+        on = [f"--date={_day(date)}"] if date else []
         which = (f"--results-root={root}", f"--gate={gate}", *on, "--limit=1", "--format=json")
         runs = json.loads(self._dql("results", "list", *which))
         if not runs:
@@ -194,10 +219,16 @@ class Tools:
 
         if not is_finite_number(value):
             raise RequestError(f"{value} is not a finite number", "0.05 is 5%, 3600 an hour")
+        if not reason.strip():
+            raise RequestError(
+                "a proposal without a reason", "give the evidence: the days, the runs"
+            )
         checked = SuiteFile.at(self._inside(suite), os.environ).read()
         before = checked.valid_suite
         tunables = tunables_of(before)
         now = tunables[name].value
+        # The protocol has only floats; a whole number is written as one.
+        value = int(value) if float(value).is_integer() else value
         judged = judge_change(before, with_values(before, {name: value}), _AGENT)
         if judged.refusals:
             raise RequestError(draw(judged.refusals, checked.sources))
@@ -249,7 +280,8 @@ class Tools:
             names = [name for name in table.names if not is_masked(name, ref.masked)]
             return pa.table({name: table.column(name) for name in names}).slice(0, rows)
 
-        return read_files(ref.location, ref.format, first, ref.options)
+        version = ref.version if ref.version is not None else ref.timestamp
+        return read_files(ref.location, ref.format, first, ref.options, version)
 
     def _inside(self, place: str) -> Path:
         hint = "name a file below it"

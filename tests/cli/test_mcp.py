@@ -187,6 +187,15 @@ def test_what_cannot_be_judged_or_proposed_is_an_answer(project: Path) -> None:
         filtered = "orders=lake/orders.parquet?filter=id > 1"
         for tool, arguments, answer in (
             ("sample_run", {"suite": "orders.dql", "datasets": [filtered]}, "lack its filter"),
+            ("sample_run", {"suite": "orders.dql", "datasets": [], "rows": -5}, "at least one row"),
+            ("explain", {"what": " "}, "give a code, a metric or the path of a suite"),
+            ("why_blocked", {"gate": "orders", "date": "yesterdayish"}, "is not a date"),
+            ("mutate", {"suite": "orders.dql", "date": "2024-13-01"}, "is not a date"),
+            (
+                "propose",
+                {"suite": "orders.dql", "name": "MAX_NULLS", "value": 0.1, "reason": " "},
+                "without a reason",
+            ),
             ("check", {"suite": "a\0b"}, "is not a path"),
             ("check", {"suite": "a\0b", "text": SUITE}, "is not a path"),
         ):
@@ -195,6 +204,22 @@ def test_what_cannot_be_judged_or_proposed_is_an_answer(project: Path) -> None:
             assert answer in said
 
     talk(project, questions)
+
+
+def test_a_whole_number_is_proposed_as_one(project: Path) -> None:
+    text = SUITE.replace("const MAX", "const LEAST = 1 tunable [1, 20]\nconst MAX")
+    text = text.replace("assert null", 'assert num_rows() > LEAST name "rows"\nassert null')
+    (project / "orders.dql").write_text(text)
+
+    async def questions(_: Any, ask: Ask) -> None:
+        given = {"suite": "orders.dql", "name": "LEAST", "value": 2, "reason": "two a day"}
+        failed, said = await ask("propose", **given)
+        assert not failed, said
+        assert "2.0" not in said
+
+    talk(project, questions)
+    (proposal,) = read_proposals(ResultsStore(str(project / "store")))
+    assert "2.0" not in str(proposal)
 
 
 def test_what_is_outside_of_the_folder_or_looks_like_an_option_is_refused(project: Path) -> None:

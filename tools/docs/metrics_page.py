@@ -57,6 +57,10 @@ _HOW_DRIFT = f"""\
 - **`ks`** is exact for up to {MOST_STEPS} different numbers a day. Beyond that, a day is kept as
   {MOST_STEPS} steps of equal share, so that the share of rows up to a value, and `ks`, is known to
   {1 / MOST_STEPS:.1%}. Strings have no `ks`.
+- **`psi` and `js`** are exact for up to {MOST_STEPS} different numbers a day, too. Beyond that, the
+  share of a bin is known to {2 / MOST_STEPS:.1%}, so both are approximate: in trials `psi` was
+  0.032 instead of 0.021, 1.39 instead of 1.12, and 5.37 instead of 5.89, and `js` was off by 0.03
+  at most. So leave room between a limit and the values of normal days.
 - Numbers are compared as doubles: whole numbers beyond 2^53 that share one are the same value.
 - `psi` is the sum of `(p - q) * ln(p / q)` over the shares of the day and of the reference. A share
   below {SMALLEST_SHARE:.2%}, even of a bin without rows, counts as {SMALLEST_SHARE:.2%}.

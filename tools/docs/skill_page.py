@@ -30,7 +30,8 @@ blocks what comes after if it does not hold.
 
 ## How to work
 
-1. Look at the table before you write: `dql suggest NAME` drafts a suite from the past days.
+1. Look at the table before you write: `dql suggest --dataset orders=PATH?date_column=COLUMN` drafts
+   a suite from the past days.
 2. Write one assertion for one thing that can go wrong, with a `name` and a `severity`: P0 and P1
    block.
 3. Run `dql check SUITE` after every change. It reports all mistakes at once, with the line and
@@ -42,6 +43,11 @@ blocks what comes after if it does not hold.
 5. Change limits of a suite that runs by a proposal (`dql tune propose --queue`, or the tool
    `propose`). Someone decides, in `dql tune review`. Never weaken a rule so that a bad date
    passes.
+
+A limit that the past sets: `assert num_rows() within usual(num_rows())`, or one side of it,
+`assert null_count(email) <= highest_usual(null_count(email))`. A row has no `today` to compare a
+date with: compare it with the date column of the row, or assert `freshness(column) < 2 days` or
+`data_lag(column) < 1 day`.
 
 `dql mcp` offers the same as tools: `check`, `explain`, `sample_run`, `backtest`, `mutate`,
 `why_blocked`, `propose`."""
@@ -86,8 +92,19 @@ def llms_text() -> str:
         "",
         "- [How to write rules](skill/SKILL.md): The language, its metrics and errors, for agents.",
         *(_entry(name) for name in _ORDER.split()),
+        "",
+        "## More",
+        "",
+        *(_entry(name) for name in _others()),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _others() -> list[str]:
+    """The pages that are not in the list above. `codes.md` lists those of the codes."""
+    names = (path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglob("*.md"))
+    listed = {*_ORDER.split(), "skill/SKILL", "codes/index"}
+    return sorted(name for name in names if name not in listed and not name.startswith("codes/"))
 
 
 def _entry(name: str) -> str:
