@@ -40,7 +40,8 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "dqx_airflow" / "docs").rglob("*.md
 def _of_pages() -> list[str]:
     commands = []
     for page in PAGES:
-        for found in re.findall(r"pip install [^`\n|&]+", page.read_text("utf-8")):
+        text = re.sub(r"\$DQX_WHEEL", "dqx-airflow", page.read_text("utf-8"))
+        for found in re.findall(r"pip install [^`\n|&]+", text):
             words = found.split(" #")[0].strip().strip(")")
             if "requirements.lock" not in words and not re.search(r"[A-Z]{4}|\.whl|\.\.", words):
                 commands.append(words)

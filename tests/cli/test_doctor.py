@@ -14,11 +14,12 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from importlib.metadata import EntryPoint
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 
 import dqx_airflow
+from dqx_airflow import __version__
 from dqx_airflow.cli.doctor import Installation, as_json, checks_of, print_findings
 from dqx_airflow.cli.doctor_checks import airflow, finding, packages, services, spark
 from dqx_airflow.cli.doctor_checks.finding import (
@@ -846,3 +847,51 @@ def test_a_file_without_such_gates_is_refused(
     (tmp_path / "lake.py").write_text(f"{text}\n# DAG")
     with pytest.raises(RequestError, match=message):
         services.service_checks(tmp_path / "lake.py")
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "level_of_it", "words"),
+    [
+        (
+            "DatabricksRuns",
+            {
+                "task": {
+                    "libraries": [{"whl": f"/Volumes/x/dqx_airflow-{__version__}-py3-none-any.whl"}]
+                }
+            },
+            FindingLevel.OK,
+            "only the service can read it",
+        ),
+        (
+            "GlueJobRuns",
+            {
+                "run": {
+                    "Arguments": {"--additional-python-modules": f"six,dqx-airflow=={__version__}"}
+                }
+            },
+            FindingLevel.WARNING,
+            "from its index",
+        ),
+        (
+            "LivyBatches",
+            {"batch": {"pyFiles": ["hdfs:///dqx_airflow-0.1.0-py3-none-any.whl"]}},
+            FindingLevel.PROBLEM,
+            "0.1.0",
+        ),
+        ("DatabricksRuns", {"task": {"new_cluster": {}}}, FindingLevel.WARNING, "from its index"),
+        ("DatabricksRuns", {"task": {"environment_key": "e"}}, FindingLevel.OK, "already"),
+        (
+            "DatabricksRuns",
+            {"task": {"spark_python_task": {"python_file": "/Workspace/gate_job.py"}}},
+            FindingLevel.OK,
+            "already",
+        ),
+        ("EmrSteps", {"program": "s3://lake/jobs/gate_job.py"}, FindingLevel.OK, "already"),
+    ],
+)
+def test_the_package_of_a_service_is_a_wheel_of_this_version_or_what_its_index_has(
+    kind: str, fields: dict[str, Any], level_of_it: FindingLevel, words: str
+) -> None:
+    found = services.package_there(kind, fields)
+    assert level(found) is level_of_it
+    assert words in found[1]

@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from dqx_airflow import __version__
 from dqx_airflow.cli.doctor_checks import airflow, finding
 from dqx_airflow.engine.session.spark_versions import SUPPORTED
 from dqx_airflow.errors import RequestError, first_line
@@ -23,6 +24,10 @@ from dqx_airflow.errors import RequestError, first_line
 _TIMEOUT_S = 120.0
 _RAISED = re.compile(r"^(?:\w+\.)*(\w+: .*)", re.M)
 _OBJECT_STORE = re.compile(r"(s3a?|gs|az|azure|abfss?|adl)://")
+_PACKAGE = re.compile(
+    r"[^\s,\"']*dqx_airflow-(?P<wheel>[\d.\w]+)-[^\s,\"']*\.whl|dqx-airflow==(?P<pin>[\d.\w]+)"
+)
+"""The wheel of this package at an address, or its name and version for an index."""
 _READ = """
 import json, sys
 from dataclasses import asdict
@@ -90,6 +95,7 @@ def _checks(gate: Mapping[str, Any], root: str | None) -> Iterator[tuple[str, fi
         yield "provider", partial(finding.installed, package)
         yield f"connection {conn_id}", partial(connection, conn_id, service)
         yield "program", partial(program, field_at(fields, service.program))
+        yield "package", partial(package_there, gate["kind"], fields)
         yield "Spark", partial(spark, field_at(fields, service.runtime), service)
     need = airflow.RESULTS_CONNECTION
     if (root_id := gate["results_conn_id"]) and not gate["results_root"]:
@@ -122,12 +128,60 @@ def connection(conn_id: str, service: Service) -> finding.Answer:
 
 def program(address: str | None) -> finding.Answer:
     """Is `gate_job.py` where the submitter says, as far as this machine can see?"""
-    from dqx_airflow.datasets.delta_log import table_files
-    from dqx_airflow.values.json_form import storage_options_of
-
     if address is None or not _OBJECT_STORE.match(address):
         where = address or "a wheel, or the script of a job there"
         return finding.ok(f"{where}: only the service can read it")
+    remedy = f"dql package --output dqx-airflow.zip, and copy gate_job.py to {address}"
+    return _in_store(address, remedy)
+
+
+def package_there(kind: str, fields: Any) -> finding.Answer:
+    """Does the submitter name this package in the version of this machine, and is its wheel there,
+    as far as this machine can see?
+
+    :param fields: the fields of the submitter.
+    """
+    named = list(_packages_in(fields))
+    for text, version in named:
+        if version != __version__:
+            found = f"{text} is version {version}, and this machine has {__version__}"
+            return finding.problem(found, "name the same version on both sides")
+    wheels = [text for text, _ in named if text.endswith(".whl")]
+    for wheel in filter(_OBJECT_STORE.match, wheels):
+        answer = _in_store(wheel, f"uv build --wheel, and copy it from dist/ to {wheel}")
+        if answer[0] is not finding.FindingLevel.OK:
+            return answer
+    if wheels:
+        return finding.ok(f"{', '.join(wheels)}: only the service can read it")
+    needs_index = [text for text, _ in named]
+    if not named and kind == "DatabricksRuns" and "spark_python_task" not in fields["task"]:
+        is_given = {"libraries", "environment_key"} & fields["task"].keys()
+        needs_index = [] if is_given else [f"dqx-airflow=={__version__}"]
+    if needs_index:
+        found = f"the service installs {needs_index[0]} from its index, which may not have it"
+        return finding.warning(found, "uv build --wheel, upload it, and name the wheel instead")
+    return finding.ok("installed there already, or by what only the service knows")
+
+
+def _packages_in(fields: Any) -> Iterator[tuple[str, str]]:
+    """Each text in the fields that names this package with a version, and the version."""
+    match fields:
+        case str():
+            for found in _PACKAGE.finditer(fields):
+                yield found[0], found["wheel"] or found["pin"]
+        case Mapping():
+            for value in fields.values():
+                yield from _packages_in(value)
+        case list() | tuple():
+            for value in fields:
+                yield from _packages_in(value)
+
+
+def _in_store(address: str, remedy: str) -> finding.Answer:
+    """Is a file in an object store, as far as this machine can see?"""
+    from dqx_airflow.datasets.delta_log import table_files
+    from dqx_airflow.values.json_form import storage_options_of
+
     folder, _, name = address.rpartition("/")
     try:
         files = table_files(folder, storage_options_of(os.environ))
@@ -137,7 +191,6 @@ def program(address: str | None) -> finding.Answer:
         return finding.warning(cause, "set DQX_RESULTS_STORAGE, if this machine should reach it")
     if is_there:
         return finding.ok(address)
-    remedy = f"dql package --output dqx-airflow.zip, and copy gate_job.py to {address}"
     return finding.problem(f"{address} does not exist", remedy)
 
 

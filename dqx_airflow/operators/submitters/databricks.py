@@ -25,8 +25,8 @@ class DatabricksRuns(Submitter):
 
     :param task: the task in the body of `runs/submit`: `new_cluster` or `existing_cluster_id`, and
         so on. With a `spark_python_task`, its `python_file` is `gate_job.py`. Without one, the task
-        calls this package as a wheel, and installs it from PyPI in the version of the worker unless
-        `libraries` are given.
+        calls this package as a wheel: name it in `libraries`, or the cluster installs it from its
+        index in the version of the worker.
     :param databricks_conn_id: the connection to the workspace.
     :param run: more of the body, such as `access_control_list` or `environments`.
     """
