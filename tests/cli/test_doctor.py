@@ -820,7 +820,7 @@ def test_the_gates_of_a_dag_file_are_examined(
     monkeypatch.setenv("AIRFLOW_CONN_LIVY_DEFAULT", '{"conn_type": "livy", "host": "http://lake"}')
     done = run_doctor(dict(os.environ), "--submit", str(file), "--format", "json")
     found = {each["name"]: each for each in json.loads(done.stdout)["findings"]}
-    whats = ("program", "Spark", "results root")
+    whats = ("program", "package", "Spark", "results root")
     assert set(found) == {
         *(f"lake.livy: {what}" for what in ("provider", "connection livy_default", *whats)),
         *(f"lake.emr: {what}" for what in ("provider", "connection aws_default", *whats)),
