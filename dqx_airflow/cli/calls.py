@@ -581,6 +581,11 @@ class _CallReader:
             location = given[""].location
             self.problems.wrong("--dataset", location, error.problem, error.hint)
             return None
+        location = given[""].location
+        if location in names and not Path(location).exists():
+            message = f"the location of dataset '{location}' is missing"
+            self.problems.wrong("--dataset", location, message, f"write {location}=LOCATION")
+            return None
         self.only_names |= dict.fromkeys(names)
         if len(self.only_names) > 1:
             listed = ", ".join(self.only_names)

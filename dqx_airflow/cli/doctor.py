@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
@@ -15,6 +14,7 @@ import typer
 
 from dqx_airflow.cli.command import TextFormatOption, TextOrJson, of_spark
 from dqx_airflow.cli.stores import known_root
+from dqx_airflow.diagnostics.machine_formats import json_text
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.doctor_checks.finding import Check, Finding
@@ -148,10 +148,10 @@ def _airflow_checks(connection: str, env: Mapping[str, str]) -> dict[str, Check]
 
 
 def as_json(findings: tuple[Finding, ...]) -> str:
-    """An object whose list `findings` contains an object for each, with the keys of `Finding`."""
-    import json
+    """An object whose list `findings` contains an object for each."""
+    from dqx_airflow.cli.json_objects import finding_object
 
-    return json.dumps({"findings": [asdict(finding) for finding in findings]}, indent=2)
+    return json_text({"findings": list(map(finding_object, findings))})
 
 
 def print_findings(findings: tuple[Finding, ...]) -> None:

@@ -26,6 +26,7 @@ from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.dql.syntax.source_file import Unreadable, read_source
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import DatasetRef, SourceFile, Span
+from dqx_airflow.values.output_form import output_form
 from dqx_airflow.values.request import is_range
 
 if TYPE_CHECKING:
@@ -177,8 +178,7 @@ def _plan(options: Options, format: TextOrJson, *, shows_cost: bool) -> str:
 
 def _plan_object(plan: Plan, datasets: Iterable[DescribedDataset]) -> dict[str, object]:
     """The plan of a date, with the passes of the run, which are for all dates together."""
-    planned = asdict(plan, dict_factory=_span_last)
-    return {**planned, "datasets": list(map(asdict, datasets))}
+    return {**output_form(plan), "datasets": output_form(tuple(datasets))}
 
 
 def _known(refs: Iterable[DatasetRef]) -> dict[str, KnownDataset]:
@@ -206,7 +206,7 @@ def _cost_object(plan: Plan, refs: Collection[DatasetRef]) -> dict[str, object]:
         "suite": plan.suite,
         "date": plan.date.isoformat(),
         "bytes": total,
-        "costs": list(map(asdict, costs)),
+        "costs": output_form(costs),
     }
 
 

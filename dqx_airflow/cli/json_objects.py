@@ -11,6 +11,7 @@ from dqx_airflow.values.output_form import output_form, run_head
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.contract.clauses import Covered
+    from dqx_airflow.cli.doctor_checks.finding import Finding
     from dqx_airflow.contracts.diff.kinds import Change, Diff
     from dqx_airflow.contracts.enforcement.coverage import ClauseCoverage
     from dqx_airflow.contracts.manifest_impact import Impact
@@ -262,6 +263,13 @@ def _judged_object(judged: JudgedRows) -> JsonObject:
 
 def _note_object(note: IncidentNote) -> JsonObject:
     return _object(kind=note.kind, author=note.author, at=note.at, reason=note.text)
+
+
+def finding_object(finding: Finding) -> JsonObject:
+    """A finding of `dql doctor`, in the words of diagnostics."""
+    return _object(
+        check=finding.name, level=finding.level, message=finding.found, help=finding.remedy or None
+    )
 
 
 def tuned_object(tuned: Tuned) -> JsonObject:

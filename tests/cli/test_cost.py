@@ -67,7 +67,7 @@ def here(lake: Path, here: Path) -> Path:
 def costs(location: str, *arguments: str) -> dict[str, dict[str, Any]]:
     dataset = ("--dataset", f"orders={location}", "--date", "2024-12-03", "--format", "json")
     return {
-        cost["name"]: cost
+        cost["assertion"]: cost
         for cost in json.loads(dql("explain", "orders.dql", "--cost", *dataset, *arguments))[
             "costs"
         ]
@@ -195,7 +195,7 @@ def test_a_comment_says_how_much_more_a_gate_reads(lake: Path) -> None:
     assert " less of orders for 2024-12-03: " in output
     without = dql("diff", "--cost", "--to", "2024-12-03")
     assert "what the gate reads is not known: add --dataset NAME=PATH" in without
-    wrong = dql("diff", "--cost", "--dataset", "orders", code=2)
+    wrong = dql("diff", "--cost", "--dataset", "orders=", code=2)
     assert "missing the dataset name" in wrong
     assert output.rstrip().endswith("estimated from file sizes, Delta logs and Parquet footers")
 

@@ -91,6 +91,7 @@ def test_it_takes_precedence_over_the_settings_and_keeps_their_masks(here: Path)
         (["o.csv"], {"one": ONE, "other": OTHER}, "would be each of orders, customers"),
         (["o.csv", "orders=p.csv"], {"one": ONE}, "'orders' is given twice"),
         (["o.csv", "p.csv"], {"one": ONE}, "two datasets have no name"),
+        (["orders"], {"one": ONE}, "the location of dataset 'orders' is missing"),
         (["o.csv?fromat=csv"], {"one": ONE}, "unknown dataset setting 'fromat'"),
     ],
 )

@@ -101,7 +101,7 @@ def test_foreign_text_is_printed_without_markup_or_terminal_codes(
 
 def test_the_json_form_has_all_of_a_finding() -> None:
     form = json.loads(as_json((Finding("Java", FindingLevel.WARNING, "found", "remedy"),)))
-    expected = {"name": "Java", "level": "warning", "found": "found", "remedy": "remedy"}
+    expected = {"check": "Java", "level": "warning", "message": "found", "help": "remedy"}
     assert form == {"findings": [expected]}
 
 
@@ -643,8 +643,8 @@ def test_a_real_installation_is_examined(tmp_path: Path) -> None:
     }
     (tmp_path / "airflow.cfg").write_text("")
     before = json.loads(run_doctor(env, "--format", "json").stdout)["findings"]
-    found = {finding["name"]: finding for finding in before}
-    assert found["Airflow database"]["remedy"] == "airflow db migrate"
+    found = {finding["check"]: finding for finding in before}
+    assert found["Airflow database"]["help"] == "airflow db migrate"
     assert found["connection spark_default"]["level"] == "problem"
 
     airflow_command = str(command_folder / "airflow")
@@ -655,7 +655,7 @@ def test_a_real_installation_is_examined(tmp_path: Path) -> None:
     results = ["--results-root", str(tmp_path / "results")]
     done = run_doctor(env, "--connection", "lake", "--format", "json", *results)
     findings = json.loads(done.stdout)["findings"]
-    levels = {finding["name"]: finding["level"] for finding in findings}
+    levels = {finding["check"]: finding["level"] for finding in findings}
     assert levels["Airflow database"] == "ok"
     assert levels["connection lake"] == "ok"
     assert levels["Airflow"] == levels["entry points"] == levels["results store"] == "ok"
@@ -819,14 +819,14 @@ def test_the_gates_of_a_dag_file_are_examined(
     file.write_text(GATES.replace("ROOT", str(tmp_path / "results")))
     monkeypatch.setenv("AIRFLOW_CONN_LIVY_DEFAULT", '{"conn_type": "livy", "host": "http://lake"}')
     done = run_doctor(dict(os.environ), "--submit", str(file), "--format", "json")
-    found = {each["name"]: each for each in json.loads(done.stdout)["findings"]}
+    found = {each["check"]: each for each in json.loads(done.stdout)["findings"]}
     whats = ("program", "package", "Spark", "results root")
     assert set(found) == {
         *(f"lake.livy: {what}" for what in ("provider", "connection livy_default", *whats)),
         *(f"lake.emr: {what}" for what in ("provider", "connection aws_default", *whats)),
     }
     assert found["lake.livy: connection livy_default"]["level"] == "ok"
-    assert found["lake.emr: program"]["found"].startswith("/gate_job.py: only the service")
+    assert found["lake.emr: program"]["message"].startswith("/gate_job.py: only the service")
     assert found["lake.emr: results root"]["level"] == "warning"
 
 

@@ -178,7 +178,7 @@ def test_the_json_of_a_plan_has_the_passes_of_its_text(tmp_path: Path) -> None:
     text = explain(path, "--date", "2024-11-29").stdout
     plan = json.loads(explain(path, "--date", "2024-11-29", "--format", "json").stdout)
     orders, countries = plan["datasets"]
-    assert (orders["name"], orders["is_size_known"], countries["name"]) == ("orders", False, "c")
+    assert (orders["dataset"], orders["size_known"], countries["dataset"]) == ("orders", False, "c")
     passes = [*orders["passes"], *countries["passes"]]
     announced = [line for line in text.splitlines() if line.startswith(("one ", "if needed"))]
     assert [one["title"] for one in passes] == announced
@@ -189,7 +189,7 @@ def test_the_json_of_a_plan_has_the_passes_of_its_text(tmp_path: Path) -> None:
     assert kinds["rows"]["groups"] == ["store"]
     both = next(one for one in passes if len(one["dates"]) == 2)
     assert (both["dates"], both["needed_before"]) == (["2024-11-28", "2024-11-29"], ["stable"])
-    assert [one["is_late"] for one in passes].count(True) == text.count("if needed")
+    assert [one["late"] for one in passes].count(True) == text.count("if needed")
     looked_up = {"dataset": "orders", "column": "country"}
     looked_up |= {"reference": "c", "reference_column": "code"}
     assert looked_up in [lookup for one in passes for lookup in one["lookups"]]
