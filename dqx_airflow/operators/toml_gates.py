@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from functools import lru_cache
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from dqx_airflow.values import DatasetRef
 
 Patterns: TypeAlias = "str | Sequence[str] | None"
+_NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_.-]+")
+"""Characters that Airflow allows in no id."""
+
 _EXAMPLE = 'write Path(__file__).with_name("dqx.toml")'
 
 
@@ -130,9 +134,7 @@ def _grouped(
 def _task_group(name: str) -> TaskGroup:
     """A task group that is not part of the task ids: a gate that moves keeps its name, and its
     results."""
-    from dqx_airflow.contracts.dialects.rule_names import slug
-
-    group_id = f"group_{slug(name) or 'of_gates'}"
+    group_id = f"group_{_NOT_IN_IDS.sub('_', name)}"
     return TaskGroup(group_id, prefix_group_id=False, group_display_name=name)
 
 

@@ -210,11 +210,17 @@ class _Suggestions:
         key = self._seen.table.key
         if key:
             columns = ", ".join(map(show_name, key))
-            yield self._assertion(
-                f"duplicate_count([{columns}]) == 0",
-                "key",
-                f"no two of {self._seen.table.rows} rows have the same {' and '.join(key)}",
-            )
+            evidence = f"no two of {self._seen.table.rows} rows have the same {' and '.join(key)}"
+            if faults := self._faults_of_key():
+                evidence = f"{faults} of {self._seen.table.rows} rows repeat or lack it"
+            yield self._assertion(f"duplicate_count([{columns}]) == 0", "key", evidence)
+
+    def _faults_of_key(self) -> int:
+        """The rows that repeat or lack a key of one column; none if it is a key of all rows."""
+        for column in self._seen.table.columns:
+            if self._seen.table.key == (column.name,) and column.distinct is not None:
+                return self._seen.table.rows - column.distinct
+        return 0
 
     def _completeness(self, column: ObservedColumn) -> Iterator[str]:
         rows, shown_name = self._seen.table.rows, show_name(column.name)

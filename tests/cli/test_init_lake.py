@@ -114,7 +114,20 @@ def test_nothing_blocks_before_a_person_says_so(made: Path) -> None:
     settings = read_settings(made / "gates" / "dqx.toml")
     for text in suites_of(settings).values():
         assert text.count("@experimental") - 1 == text.count("assert ")  # one in the comment
-    assert all(gate.allow_empty for gate in settings.gates)
+    assert settings.defaults.allow_empty
+
+
+def test_a_gate_that_is_added_to_settings_of_yours_does_not_block_on_an_empty_day(
+    home: Path,
+) -> None:
+    shutil.rmtree(home / "gates")
+    (home / "gates").mkdir()
+    mine = '[defaults]\nfail_on = "P0"\n'
+    (home / "gates" / "dqx.toml").write_text(mine)
+    init(home, "--only", "orders")
+    settings = read_settings(home / "gates" / "dqx.toml")
+    assert settings.text.startswith(mine)
+    assert [gate.allow_empty for gate in settings.gates] == [True]
 
 
 def test_values_of_personal_columns_are_masked_and_not_written(made: Path) -> None:
@@ -201,3 +214,24 @@ def test_options_for_a_folder_of_tables_are_refused_for_a_single_table(made: Pat
     done = dql("init", made / "none", "--dataset", one, "--only", "orders")
     assert done.returncode == 2
     assert "is one table" in done.output
+
+
+def test_the_key_that_a_few_rows_break_is_claimed_and_not_a_pair_that_happens_to_fit(
+    tmp_path: Path,
+) -> None:
+    numbers = [*range(1, 200), 199]
+    # Together with the number of the line, anything is a key.
+    lines = [f"L{number:03}" for number in range(100)] * 2
+    columns: dict[str, object] = {"order_id": numbers, "line": lines, "ref_no": numbers[::-1]}
+    write_parquet(tmp_path / "lake" / "orders.parquet", columns)
+    lost = [None, *range(2, 151)]
+    names = [f"page {number}" for number in range(150)]
+    write_parquet(tmp_path / "lake" / "pages.parquet", {"page_id": lost, "name": names})
+    done = dql("init", tmp_path / "gates", "--dataset", tmp_path / "lake", "--format", "json")
+    orders, pages = json.loads(done.stdout)["tables"]
+    assert (orders["key"], pages["key"]) == (["order_id"], ["page_id"])
+    assert orders["wrong"] == ["order_id is repeated in 1 of 200 rows"]
+    assert pages["wrong"] == ["page_id is NULL in 1 of 150 rows"]
+    suite = (tmp_path / "gates" / "suites" / "orders.dql").read_text()
+    assert "# 1 of 200 rows repeat or lack it" in suite
+    assert "duplicate_count([order_id]) == 0" in suite

@@ -25,6 +25,7 @@ from tests.operators.gate_stubs import FakeRun, FakeTask, Log
 EXAMPLES = {
     "fewer_false_alarms",
     "flights_medallion",
+    "lake_gates",
     "orders_assets",
     "orders_databricks",
     "orders_dataproc",
@@ -111,6 +112,27 @@ def test_the_gate_behind_an_asset_judges_the_date_of_the_gate_before(
     again = second.check_source(second.build_request(context))
     assert again.run_key.date == landed.run_key.date == date(2026, 6, 12)
     assert again.datasets[0].path == dict(landed.promote_to)["orders"]
+    assert log.at("warning", "error") == []
+
+
+@pytest.mark.airflow
+def test_the_lake_has_a_gate_for_each_table_with_a_sound_suite(
+    airflow_database: None, log: Log
+) -> None:
+    dags = read_dags(shipped("dags_examples/lake_gates.py"))
+    gates = {
+        name: {task.task_id for task in dag.tasks if task.task_id != "publish"}
+        for name, dag in dags.items()
+    }
+    assert gates == {"lake_gates": {"customers", "orders"}, "lake_visits": {"visits"}}
+    for dag_id, names in gates.items():
+        for name in names:
+            task = FakeTask(dag_id=dag_id, task_id=name)
+            dag = dags[dag_id]
+            context = {"ti": task, "dag_run": task.dag_run, "dag": dag, "ds": "2026-06-12"}
+            gate = dag.get_task(name)
+            gate.render_template_fields(context)
+            gate.check_source(gate.build_request(context))
     assert log.at("warning", "error") == []
 
 

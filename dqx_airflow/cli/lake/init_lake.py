@@ -148,6 +148,7 @@ def _add_files(
                 suite=suite,
                 datasets=[draft.name, *sorted(targets)],
                 group=draft.table.group,
+                may_be_empty=not settings.text or settings.defaults.allow_empty,
                 json=json.dumps,
             )
             is_changed = True

@@ -120,7 +120,8 @@ def _drafted(table: FoundTable, columns: ColumnTable, days: int, now: datetime) 
     columns = _kept_in_memory(columns)
     seen = profile_of_last_days(columns, ref, table.path, days)
     claims, failing_days = past_claims(columns, ref, seen, now)
-    seen = replace(seen, table=replace(seen.table, place=table.place))
+    key = _meant_key(seen.table)
+    seen = replace(seen, table=replace(seen.table, place=table.place, key=key))
     newest = max(seen.days.rows) if seen.days else seen.table.newest
     return TableDraft(
         table,
@@ -205,17 +206,30 @@ def _wrong(seen: Seen, today: date) -> Iterator[str]:
         yield from _faults_of_newest_day(seen.days, today)
 
 
-def _faults_of_key(column: ObservedColumn, table: ObservedTable) -> Iterator[str]:
-    """What is wrong with a column that would be a key but for a few rows."""
-    if column.distinct is None or column.name in table.key:
-        return
+def _meant_key(table: ObservedTable) -> tuple[str, ...]:
+    """The key of a table, or the column that would be its key but for a few rows: a name, or a pair
+    of columns, that happens to identify all rows is none then."""
+    if len(table.key) == 1 and is_named_like_a_row_key(table.key[0]):
+        return table.key
+    almost = [column.name for column in table.columns if _missed_rows(column, table)]
+    return (almost[0],) if almost else table.key
+
+
+def _missed_rows(column: ObservedColumn, table: ObservedTable) -> int:
+    """The rows that repeat or lack a value of a column which would be a key without them; none for
+    other columns."""
+    if column.distinct is None or not is_named_like_a_row_key(column.name):
+        return 0
     others = table.rows - column.distinct
-    is_almost_key = is_named_like_a_row_key(column.name) and others <= _MOST_FAULTS * table.rows
-    if not is_almost_key or others == 0:
-        return
-    if column.nulls:
+    return others if others <= _MOST_FAULTS * table.rows else 0
+
+
+def _faults_of_key(column: ObservedColumn, table: ObservedTable) -> Iterator[str]:
+    """What is wrong with a column that would be the key but for a few rows."""
+    others = _missed_rows(column, table) if table.key == (column.name,) else 0
+    if others and column.nulls:
         yield f"{column.name} is NULL in {column.nulls} of {table.rows} rows"
-    if repeated := others - column.nulls:
+    if repeated := max(0, others - column.nulls):
         yield f"{column.name} is repeated in {repeated} of {table.rows} rows"
 
 
