@@ -270,7 +270,7 @@ def test_an_unsupported_reader_option_is_located() -> None:
     (mistake,) = mistakes_in("a", {"path": "x", "options": {"versionAsOf": "0"}})
     assert (mistake.key, mistake.hint) == (
         "options",
-        "write version=... beside the path or the table",
+        "write version=... next to the path or the table",
     )
 
 

@@ -273,7 +273,7 @@ class _CallReader:
         """Warns if several dates would be judged on the same rows."""
         has_dates = any(ref.date_column for request in requests for ref in request.datasets)
         if requests and not has_dates:
-            message = "no dataset has a date_column, so all dates would be judged on the same rows"
+            message = "no dataset has a date_column, so all dates would be checked on the same rows"
             self.problems.warn("--date", self.options.date or "", message)
 
     def _settings(self, suites: Iterable[Path]) -> Settings:
@@ -488,7 +488,7 @@ class _CallReader:
         self.files |= {Path.cwd() / imported.file.name for imported in shadow.imports}
         if shadow.problem is not None:
             self.problems.warn(
-                "--shadow", str(path), f"the shadow cannot be judged: {shadow.problem}"
+                "--shadow", str(path), f"the shadow cannot be evaluated: {shadow.problem}"
             )
         return shadow
 

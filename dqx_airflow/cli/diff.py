@@ -121,7 +121,7 @@ class PastWanted:
 
 
 def _not_judged(why: str) -> _FoundDays:
-    reason = f"no past day was judged: {why}"
+    reason = f"no past day was evaluated: {why}"
     return _FoundDays((), (reason,), reason)
 
 
@@ -146,14 +146,14 @@ def diff(
 
     With --backtest, list the past days on which a gate would have ended in another way, too.
 
-    Days are judged from the values in the results store, without Spark: by default of the
+    Days are evaluated from the values in the results store, without Spark: by default of the
     last 90. Values of any gate that reads the same dataset in the same way count, so that suites
     may be renamed and split. For contracts there is `dql contract diff`. Exit code 2 if a suite has
     errors, or if a path has no .dql file now and had none at the revision; else 0.
 
     :param paths: Suite files, or folders with .dql files; default: the working directory.
     :param revision: The revision to compare with, such as origin/main.
-    :param backtest: Judge past days with both versions.
+    :param backtest: Evaluate past days with both versions.
     :param cost: Estimate how much more a gate reads: for the day of --to, by default yesterday.
     :param format: Output format: text, json, markdown, github or sarif.
     """

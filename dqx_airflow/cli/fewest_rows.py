@@ -162,7 +162,7 @@ class Shrinker:
     failed: Verdict
     masked: Mapping[str, tuple[str, ...]]
     has_copies: bool = field(default=False, init=False)
-    """Whether some rows are copies in the place of others, since all would be too many."""
+    """Whether some rows are copies instead of others, since all would be too many."""
     _planned: PlannedAssertion = field(init=False)
     _failure: Failure = field(init=False)
     _judged: int = field(default=0, init=False)
@@ -215,7 +215,7 @@ class Shrinker:
             reason = verdict.reason or "the rule has changed, or these are other rows"
             raise self._error(f"does not fail in memory: {reason}")
         if self.verdict_on(tables, later).value != verdict.value:
-            raise self._error("depends on the time at which it is judged")
+            raise self._error("depends on the time at which it is evaluated")
         self._failure = self._failure_of(verdict)
 
     def _failure_of(self, verdict: Verdict) -> Failure:

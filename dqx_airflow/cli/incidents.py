@@ -257,7 +257,7 @@ def accept(
 ) -> None:
     """Accept the data of a date that a gate has blocked.
 
-    It is accepted exactly as it was judged. Run the gate again (clear its task): it promotes these
+    It is accepted exactly as it was checked. Run the gate again (clear its task): it promotes these
     rows and updates the assets. If the data has changed since, the answer is void. P0 and @required
     need accept_required=True on the gate.
 

@@ -55,7 +55,7 @@ def init(
     :param exclude: No tables whose path or name matches. Repeatable.
     :param days: The number of days to look at, up to the newest one, in a folder of tables.
     :param calls_per_month: Also write blocking.sh, which lets those assertions block that would
-        together call at most this often, as judged on past days. Run it yourself.
+        together call at most this often, as evaluated on past days. Run it yourself.
     """
     from dqx_airflow.tuning.lake.found_tables import is_folder_of_tables
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MutationFormat: TypeAlias = Literal["text", "json", "summary", "junit"]
 
 MOST_ROWS = 100_000
-"""The most rows that are judged in memory."""
+"""The most rows that are evaluated in memory."""
 _LEAST_DAYS = 37
 """The days before the fine one that are read: those on which lines are tried, and a week before."""
 
@@ -58,11 +58,11 @@ def mutate(
     """Plant faults in the data of a day, and list those that block nothing.
 
     The faults are planted one at a time. The day is the last one on which the suite passed or
-    warned, in the version that was judged then. Everything is judged in memory, without Spark, of a
-    large day a sample; what needs Spark notices nothing, and is listed. With --connection, Spark
-    judges all, and all rows of the day. Each missed fault comes with an assertion that would notice
-    it, if one was found that holds on the good day and on up to 30 days before it. Exit code 1 if
-    fewer faults than --min block.
+    warned, in the version that was checked then. Everything is evaluated in memory, without Spark,
+    of a large day a sample; what needs Spark notices nothing, and is listed. With --connection,
+    Spark evaluates all, and all rows of the day. Each missed fault comes with an assertion that
+    would notice it, if one was found that holds on the good day and on up to 30 days before it.
+    Exit code 1 if fewer faults than --min block.
 
     :param on: Another good day: 2024-12-25, yesterday or -3d.
     :param least: The share of faults that must block, such as 80%.

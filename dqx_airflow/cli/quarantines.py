@@ -126,7 +126,7 @@ def release(
     """Promote the rows of a date that now satisfy all rules.
 
     They leave the quarantine. Rows may have been repaired in the quarantine, or the rules may have
-    changed. They are judged together with the rows that the gate has promoted. Exit code 1: some
+    changed. They are checked together with the rows that the gate has promoted. Exit code 1: some
     rows stay in quarantine.
 
     :param place: The path of the quarantine.

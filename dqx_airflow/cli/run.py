@@ -46,13 +46,13 @@ def run(
     """Run suites against datasets, with one Spark session.
 
     Settings that are not given here come from the dqx.toml nearest to the suite. A run with a
-    selection (--only, --tag, --min-severity ...) is partial: the other assertions are not judged.
+    selection (--only, --tag, --min-severity ...) is partial: it leaves out other assertions.
 
     Exit code 0 passed or warned, 1 blocked, 2 an error in a suite or on the command line, 3 broken,
     4 Spark or the results store failed. With several suites, the worst one counts.
 
     :param paths: Suites, contracts, or folders with .dql files.
-    :param shadow: A second suite to compare with, judged in the same scan. It never changes the
+    :param shadow: A second suite to compare with, evaluated in the same scan. It never changes the
         outcome.
     """
     raise typer.Exit(run_call(replace(shared, paths=tuple(paths), shadow=shadow)))

@@ -55,7 +55,7 @@ def shrink(
     """Write a test for pytest with the fewest rows that still fail.
 
     The rows still fail an assertion of a run. They are the rows of its date, in the version
-    of a Delta table that it read. They are judged in memory, without Spark, and columns that the
+    of a Delta table that it read. They are evaluated in memory, without Spark, and columns that the
     assertion does not need are left out. Values of masked columns are replaced by others of the
     same length, equal ones by equal ones.
 
@@ -98,7 +98,7 @@ def _rows_of(ref: DatasetRef, on: date) -> Table:
         raise RequestError(problem, hint) from error
     if not 0 < rows.rows <= MOST_ROWS:
         problem = f"dataset '{ref.name}' has {rows.rows:,} rows on {on}"
-        raise RequestError(f"{problem}: from 1 to {MOST_ROWS:,} are judged in memory", hint)
+        raise RequestError(f"{problem}: from 1 to {MOST_ROWS:,} are evaluated in memory", hint)
     return rows.on(on)
 
 
@@ -111,7 +111,7 @@ def _written(shrinker: Shrinker, tables: Tables, suite: str, title: str) -> str:
     failed, on = shrinker.failed, shrinker.on
     about = f"{title}: {finding(failed)}."
     if shrinker.has_copies:
-        about += " Some rows are copies in the place of others: all of them would be too many."
+        about += " Some rows are copies instead of others: all of them would be too many."
     shown = "".join(_table_of(name, table, failed) for name, table in tables.items())
     body = filled(
         __package__,

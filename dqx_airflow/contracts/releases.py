@@ -102,7 +102,7 @@ def _stranded(old: Contract, new: Contract, after: Sequence[Contract]) -> Iterat
         if all(objection_to_version(contract, pin) is not None for contract in versions):
             message = (
                 f"{_title(new)}: {consumer.team} pins {pin}, and no contract has this version "
-                "any longer: keep it beside the new one, or update the pin"
+                "any longer: keep it next to the new one, or update the pin"
             )
             yield ReleaseRemark(
                 RemarkKind.PINNED, new, message, falls_short=True, consumer=consumer

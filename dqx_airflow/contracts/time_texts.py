@@ -117,7 +117,7 @@ def _confused_day(letters: set[str]) -> str | None:
     """The mistake of a format with a day of the year, or without a month."""
     has_month = not letters.isdisjoint("ML")
     if "D" in letters and has_month:
-        return "has the day of the year (D) beside a month: write dd for the day of the month"
+        return "has the day of the year (D) next to a month: write dd for the day of the month"
     if {"y", "d"} <= letters and not has_month and "D" not in letters:
         return "has a year and a day without a month: write MM for the month"
     return None
@@ -129,7 +129,7 @@ def _confused_hour(letters: set[str]) -> str | None:
     if has_half_day and "a" not in letters:
         return "has hours up to 12 without AM or PM (a): write HH for hours up to 23"
     if "a" in letters and not has_half_day:
-        return "has AM or PM (a) beside hours of a whole day: write hh for hours up to 12"
+        return "has AM or PM (a) next to hours of a whole day: write hh for hours up to 12"
     return None
 
 

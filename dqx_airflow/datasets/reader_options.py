@@ -96,7 +96,7 @@ def wrong_option(ref: DatasetRef) -> WrongOption | None:
             problem = f"has the option '{name}' twice"
             return WrongOption(problem, "option names are case-insensitive")
         if earlier is not None:
-            problem = f"has the option '{name}' beside '{earlier}', which means the same"
+            problem = f"has the option '{name}' next to '{earlier}', which means the same"
             return WrongOption(problem, "remove one of them")
         names[_meaning(name)] = name
         wrong = _wrong_for_source(ref, name, value) or _wrong_value(name, value)
@@ -110,7 +110,7 @@ def of_delta_table(name: str) -> WrongOption:
     instead = _TRAVELS.get(name.lower())
     if instead is not None:
         problem = f"has the option '{name}', which is not supported for a Delta table"
-        return WrongOption(problem, f"write {instead}=... beside the path or the table")
+        return WrongOption(problem, f"write {instead}=... next to the path or the table")
     problem = f"has the option '{name}': options are not supported for a Delta table"
     return WrongOption(problem, "remove it")
 

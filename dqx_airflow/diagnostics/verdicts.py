@@ -271,7 +271,9 @@ def shadow_account(report: GateReport) -> list[str]:
     if shadow is None:
         return []
     if shadow.outcome is None:
-        return [f"shadow {shadow.name} was not judged; the gate is not affected: {shadow.problem}"]
+        return [
+            f"shadow {shadow.name} was not evaluated; the gate is not affected: {shadow.problem}"
+        ]
     changes = shadow_changes(report)
     first = f"shadow {shadow.name}: would be {shadow.outcome.value}, the gate is "
     differing = "1 verdict differs" if len(changes) == 1 else f"{len(changes)} verdicts differ"

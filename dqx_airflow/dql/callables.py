@@ -113,7 +113,7 @@ def _measures() -> Iterator[Called]:
         yield _of_column(name, f"{name}(column)", sentence, example)
     for name, doc in DRIFT_DOCS.items():
         sentence = (
-            f"{doc[0].upper()}{doc[1:]}. Between the rows of the day and those of earlier days."
+            f"{doc[0].upper()}{doc[1:]}. Between the rows of the day and the rows of earlier days."
         )
         signature = f"{name}(column, usual n 28)"
         example = f"assert {name}(amount, usual n 28) < 0.2"

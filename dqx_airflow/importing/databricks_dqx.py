@@ -269,7 +269,7 @@ def _query(arguments: Arguments) -> Translation:
     query = re.sub(placeholder, "{model}", str(arguments.get("query") or ""))
     query = query.strip().rstrip(";")
     if "{{" in query or not query:
-        raise NoCounterpartError("its query reads frames other than that of the check")
+        raise NoCounterpartError("its query reads frames other than the frame of the check")
     fails = sql_name(column_text(arguments.get("condition_column") or "condition"))
     if arguments.get("negate"):
         fails = f"NOT {fails}"

@@ -129,7 +129,7 @@ def _freshness(node: Mapping[str, Any], dataset: str, place: str) -> Iterator[Fo
             case {"count": int(count), "period": str(period)}, None if period in PERIOD_S:
                 limit = f"{count} {period}{'' if count == 1 else 's'}"
                 meaning = foreign_rule.Claims("freshness", (f"commit_age() <= {limit}",))
-                difference = "the age is that of the last commit to a Delta table"
+                difference = "the age is measured from the last commit to a Delta table"
             case {"count": int(count), "period": str(period)}, str(field) if period in PERIOD_S:
                 path = column_text(field)
                 meaning = Translation(

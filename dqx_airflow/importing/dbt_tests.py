@@ -67,7 +67,7 @@ class Arguments(dict[str, Any]):
         return value
 
 
-ANOMALIES = "a run judges one day against the days before, and is skipped without enough of them"
+ANOMALIES = "a run compares one day with the days before, and is skipped without enough of them"
 """When the verdicts of the two tools differ."""
 
 _DAYS = {"day": 1, "week": 7}
@@ -83,7 +83,7 @@ def _usual(metric: str, arguments: Arguments) -> str:
         raise NoCounterpartError(f"its seasonality has no counterpart: write `{example}`")
     bucket = arguments.get("time_bucket")
     if bucket and bucket != {"period": "day", "count": 1}:
-        raise NoCounterpartError("its time_bucket must be one day: a run judges a day")
+        raise NoCounterpartError("its time_bucket must be one day: a run checks a day")
     limit = arguments.get("anomaly_sensitivity", arguments.get("sensitivity", 3))
     far, days = value_text(finite(limit)), _training_days(arguments)
     direction = arguments.get("anomaly_direction", "both")

@@ -554,7 +554,7 @@ _RULES: Mapping[str, Callable[[DqdlRule], Claims]] = {
 """The translation of each type of rule."""
 
 
-_DAYS_NOT_RUNS = "Glue takes the mean of the last runs; here it is that of the last days"
+_DAYS_NOT_RUNS = "Glue takes the mean of the last runs; here the mean of the last days"
 _EMPTY_FILTER = "a rule whose filter selects no rows passes in Glue but fails here"
 _RULES_SECTION = re.compile(r"^\s*Rules\s*=\s*\[", re.MULTILINE)
 

@@ -41,7 +41,7 @@ def rules_of(
         path = f"expectations/{suite.replace('.', '/')}.json"
         source = request.read_beside(path) or request.read_beside(f"../{path}")
         if source is None:
-            message = f"{path} not found beside it: import the expectation suites themselves"
+            message = f"{path} not found next to it: import the expectation suites themselves"
             raise NoCounterpartError(message)
         yield from _of_suite(source, request, request.dataset or dataset or _dataset_of(source))
 

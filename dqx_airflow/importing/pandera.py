@@ -17,7 +17,7 @@ from dqx_airflow.values import Severity
 _PASS_NULL = ("notin", "not_equal_to")
 _OPTIONS = ("options", "raise_warning", "ignore_na", "n_failure_cases", "groupby", "groups")
 _ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in r"\.^$*+?{}[]|()"})
-_WIDER = "Spark's type may be narrower than that of pandas"
+_WIDER = "Spark's type may be narrower than the type of pandas"
 
 
 def recognises(document: Any) -> bool:

@@ -72,7 +72,7 @@ def given_date(value: object, template: object) -> DataDate:
         is_template = isinstance(template, str) and template != value
         rendered = f"; {template!r} renders to that" if is_template else ""
         raise GateMisconfiguredError(
-            f"date={value!r} is not a date: write YYYY-MM-DD, or leave date out to judge the "
+            f"date={value!r} is not a date: write YYYY-MM-DD, or leave date out to check the "
             f"logical date of the run{rendered}"
         )
     return DataDate(on, f"from date={text!r}")

@@ -42,7 +42,7 @@ class DqlGateOperator(GateOperator):
         has a separate report; the worst outcome is the gate's. Imports are searched in the
         suite's folder, in the DAG's folder, and in the folders of the environment variable
         DQL_PATH. (templated; files are read without rendering)
-    :param shadow: a second suite, given like `suite`, that is judged in the same scan, such as a
+    :param shadow: a second suite, given like `suite`, that is evaluated in the same scan, such as a
         proposed version of it. Its verdicts are stored and logged, but do not affect the outcome,
         alerts or promotions. If it has errors, they are logged, and the gate runs without it. It
         uses the datasets of the gate, and needs a gate with a single suite. (templated)
@@ -173,7 +173,7 @@ class DqlGateOperator(GateOperator):
         except Exception as error:  # an error in a shadow never stops a gate
             shadow = ShadowSuite(os.path.basename(str(self.shadow))[:80], problem=str(error))
         if shadow.problem is not None:
-            self.log.warning("shadow %s cannot be judged: %s", shadow.name, shadow.problem)
+            self.log.warning("shadow %s cannot be evaluated: %s", shadow.name, shadow.problem)
         return shadow
 
     def source_mistakes(

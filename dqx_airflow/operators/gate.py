@@ -176,7 +176,7 @@ class GateOperator(SparkJobOperator):
         P1, while P2 and P3 only warn. (templated)
     :param on_violation: what a blocked gate does to the task: "fail" (not retried), "skip", "warn"
         (success, with warnings in the log), or "ask": the task waits, without a worker slot, until
-        someone accepts exactly the data that was judged or keeps it blocked. Who may answer is
+        someone accepts exactly the data that was checked or keeps it blocked. Who may answer is
         whoever may answer required actions of the DAG in Airflow. (templated)
     :param ask_timeout: with "ask", the time to wait for an answer, a `timedelta` or seconds; by
         default forever. (templated)
@@ -659,7 +659,7 @@ class GateOperator(SparkJobOperator):
             begins += [partial(run_callbacks, self.on_warning_callback)]
             begins += [sender(reports, self._results_location)]
         ask(reports, context, timeout=self._ask_timeout, default=self.ask_default, before=begins)
-        shown = "Airflow shows the question that an earlier try has asked, about other data"
+        shown = "Airflow shows the question that an earlier attempt has asked, about other data"
         self._refuse(shown, _ELSEWHERE, reports, context)
 
     def _waits(self, reports: Sequence[GateReport], context: Any) -> None:

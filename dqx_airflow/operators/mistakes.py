@@ -30,7 +30,7 @@ from dqx_airflow.values.exact import is_finite_number
 from dqx_airflow.values.request import is_clock_skew, require_whole_run
 
 _GOES_ON = {
-    "warn": "the next tasks would run without the rows of a blocked gate; write "
+    "warn": "downstream tasks would run without the rows of a blocked gate; write "
     "promote_blocked=True to promote them, promote_blocked=False to leave them out",
     "skip": "the run would be green without the rows of a blocked gate, and tasks with "
     "trigger_rule='none_failed' would run; write promote_blocked=False if that is meant",
@@ -227,7 +227,7 @@ def _promotion_mistakes(gate: Any) -> Iterator[str]:
         yield "promote_blocked requires promote_to: set promote_to as well, or remove it"
     elif choice and gate.on_violation != "warn":
         yield (
-            "promote_blocked=True promotes the rows of a blocked gate for the next tasks, which "
+            "promote_blocked=True promotes the rows of a blocked gate for downstream tasks, which "
             f"on_violation={gate.on_violation!r} stops: write on_violation='warn', or remove it"
         )
 

@@ -20,7 +20,7 @@ from dqx_airflow.values import MASK, FailingRow, MetricValue, Status
 from dqx_airflow.values.exact import nearest_float
 
 _EPOCH = datetime(1970, 1, 1)
-_NO_GROUP = "no groups to judge: no rows"
+_NO_GROUP = "no groups to check: no rows"
 
 
 @dataclass(frozen=True, slots=True)

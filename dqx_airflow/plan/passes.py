@@ -498,7 +498,7 @@ def match_passes(requests: Iterable[MetricRequest], on: date, dataset: DatasetRe
             PassKind.MATCHED,
             tuple(served),
             dates,
-            (f"rows of {match.dataset} beside rows of {match.reference}",),
+            (f"rows of {match.dataset} next to rows of {match.reference}",),
         )
         for match, served in shared_matches(about_rows).items()
     ]

@@ -144,7 +144,7 @@ def require_protected(left_out: Sequence[str], request: GateRequest) -> None:
     if left_out and request.promote_to:
         raise RequestError(
             "promote_partial does not promote without the assertions that are P0 or @required: "
-            f"{listed(left_out)} would not be judged",
+            f"{listed(left_out)} would not be evaluated",
             "select them as well, or remove promote_to",
         )
 

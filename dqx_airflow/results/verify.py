@@ -143,7 +143,7 @@ def verify_table(
         paths = sorted(path for path in walk.files if "://" not in path)
         found = delta_log.table_files(location, options).get_file_info(paths) if paths else []
     except (DeltaError, OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        advice = "give the path of a Delta table; DESCRIBE DETAIL shows that of a catalog's"
+        advice = "give the path of a Delta table; DESCRIBE DETAIL shows the path of a catalog's"
         raise RequestError(f"{location} cannot be verified: {first_line(error)}", advice) from error
     faults = {file.fault for file in (*walk.files.values(), *walk.lost.values())}
     for path, info in zip(paths, found, strict=True):
@@ -536,7 +536,7 @@ class _Walk:
         )
         if not is_read_otherwise and last.entries.get(COLUMNS) == [*names]:
             return None
-        why = f"other columns than those of the promotion in version {last.version}"
+        why = f"other columns than the promotion in version {last.version}"
         if self.changed is None:
             return Difference(version, "columns", why)
         return replace(self.changed, problem=f"{self.changed.problem}: {why}")
@@ -561,9 +561,9 @@ class _Walk:
         columns = about.columns if COLUMNS in receipt.listed else None
         fault = self._fault_of(receipt)
         if own != {key: commit.info.get(key) for key in own}:
-            fault = "its entries are not those of its receipt"
+            fault = "its entries differ from its receipt"
         elif receipt.files != commit.files(entries.get(MASKED, ()), columns):
-            fault = "its files are not those of its receipt"
+            fault = "its files differ from its receipt"
         return _made_by(commit, "receipt", fault) if fault else None
 
     def _fault_of(self, receipt: Receipt) -> str | None:

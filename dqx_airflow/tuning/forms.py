@@ -154,8 +154,8 @@ def _tuned(
         ],
     }
     reason = (
-        f"'{assertion.name}' follows what is usual; on {evidence['days']} days, each judged from "
-        f"those before it: false alarms {before.false} -> {now.false}, missed issues "
+        f"'{assertion.name}' follows what is usual; on {evidence['days']} days, each evaluated "
+        f"from those before it: false alarms {before.false} -> {now.false}, missed issues "
         f"{before.missed} -> {now.missed}, alarms without a label {before.unlabelled} -> "
         f"{now.unlabelled} ({labels} labels, with the labels of its dataset); {passes}"
     )

@@ -146,7 +146,7 @@ def mutate(judge: MemoryJudge, checked: Checked, seed: int = 0) -> Mutation:
     if len(others) == len(before):
         raise RequestError(
             f"no assertion of {plan.suite} passes on {plan.date}",
-            "choose a fine day with --date; `dql run` shows what fails",
+            "choose a good day with --date; `dql run` shows what fails",
         )
     lines = _Lines(judge)
     faults = []
@@ -198,7 +198,7 @@ def _read(judge: MemoryJudge, plan: Plan) -> dict[str, str]:
     for name, rows in judge.data.items():
         read[name] = rows.judged(plan.date)
         if rows.is_sample(plan.date) and not judge.is_of_samples:
-            read[name] += ", all of which are judged"
+            read[name] += ", all of which are evaluated"
     return read
 
 

@@ -194,7 +194,7 @@ class Planter:
         cells = {self.dated: (earlier.changed(self.dated, lambda it: it + DAY), later)}
         sums = [f"sum({show_name(one.name)}" for one in self.columns if self._is_measure(one)]
         lines = [*(f"{metric}) != {metric}, lag 1)" for metric in sums), *_ROWS]
-        text = "the rows are those of the day before"
+        text = "the rows are the rows of the day before"
         change = Change(cells={self.dated: later}, is_of_day_before=True)
         yield self._planted("yesterday again", text, earlier.with_cells(cells), lines, change)
 

@@ -508,7 +508,7 @@ def _require_judged_as_shown(form: Mapping[str, str], about: Sequence[Incident])
     shown = form.get("shown")
     last = {run.run_id for one in about for run in one.last_of_each}
     if shown is not None and not last <= {*shown.split()}:
-        again = "The data has been judged again: reload the page."
+        again = "The data has been checked again: reload the page."
         raise responses.Refused(HTTPStatus.CONFLICT, again)
 
 
@@ -563,7 +563,7 @@ def _accept(
     reason: str,
     back: str,
 ) -> Response:
-    """Accepts the data of incidents exactly as it was judged, and clears their gates, which then
+    """Accepts the data of incidents exactly as it was checked, and clears their gates, which then
     promote it."""
     on_latest = version_in(form)
     tasks = require_clearable(visitor, about)

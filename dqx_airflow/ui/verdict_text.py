@@ -94,7 +94,7 @@ _COLUMN_NAMES = re.compile(r"\[?((?:`[^`]+`|\w+)(?:, (?:`[^`]+`|\w+))*)\]?")
 
 def sentence_of(verdict: Verdict, dataset: str = "") -> str:
     """A failure in the words of the data: `2.4% of orders have no customer_id`; of an assertion
-    that could not be judged, the reason.
+    that could not be evaluated, the reason.
 
     For missing and repeated values, rules about rows, the age of data and the number of rows; of
     other metrics, the metric and its value.
@@ -102,7 +102,7 @@ def sentence_of(verdict: Verdict, dataset: str = "") -> str:
     :param dataset: the only dataset of the gate, for a verdict that does not name its own.
     """
     if verdict.status in (Status.ERROR, Status.SKIPPED):
-        return verdict.reason or "could not be judged"
+        return verdict.reason or "could not be evaluated"
     if len(verdict.datasets) == 1:
         dataset = verdict.datasets[0]
     is_plain = dataset and verdict.worst_group is None and verdict.multiplier == 1

@@ -56,7 +56,7 @@ def ids(table: Any, branch: str = "main") -> list[int]:
 
 
 def forward(*arguments: str, code: int = 0, name: str = TABLE) -> str:
-    """Publishes `audit`; what no gate has judged, unless a run is given."""
+    """Publishes `audit`; what no gate has checked, unless a run is given."""
     given = [
         "tables",
         "publish",
@@ -192,8 +192,11 @@ def test_a_write_after_the_run_is_not_published_with_it(table: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ((), "no run says that a gate has judged the branch help: add --run RUN_ID, or --unjudged"),
-        (("--snapshot", "1"), "no run says that a gate has judged the branch"),
+        (
+            (),
+            "no run says that a gate has checked the branch help: add --run RUN_ID, or --unjudged",
+        ),
+        (("--snapshot", "1"), "no run says that a gate has checked the branch"),
         (("--run", "", "--results-root", "results"), "--run is empty"),
         (("--run", " ", "--results-root", "results"), "--run is empty"),
         (("--run", "", "--unjudged"), "--run is empty"),

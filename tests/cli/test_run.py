@@ -300,8 +300,8 @@ def test_a_shadow_is_shown_and_does_not_affect_the_outcome(
     (lake / "next.dql").write_text("suite {")
     done = run_here("sound.dql", "--shadow", "next.dql", "--format", "summary")
     assert done.returncode == 0, done.stderr
-    assert "the shadow cannot be judged: " in done.stderr
-    assert "shadow next.dql was not judged; the gate is not affected: " in done.stdout
+    assert "the shadow cannot be evaluated: " in done.stderr
+    assert "shadow next.dql was not evaluated; the gate is not affected: " in done.stdout
 
 
 @pytest.mark.spark

@@ -127,12 +127,12 @@ OPTIONS: list[tuple[dict[str, Any], str, str]] = [
     ({"path": "/a.csv", "options": {"sep": ";", "SEP": ","}}, "twice", "case-insensitive"),
     (
         {"path": "/a.csv", "options": {"delimiter": ";", "Sep": ","}},
-        "'Sep' beside 'delimiter'",
+        "'Sep' next to 'delimiter'",
         "remove one",
     ),
     (
         {"path": "/a.json", "options": {"charset": "UTF-8", "encoding": "UTF-16"}},
-        "'encoding' beside 'charset'",
+        "'encoding' next to 'charset'",
         "remove one",
     ),
     ({"path": "/a.csv", "options": {"header": "yes"}}, "header=yes", "true or false"),

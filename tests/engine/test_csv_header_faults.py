@@ -34,12 +34,12 @@ _LENGTH = (
         (_NAMES.format("a, ", "a, _c1"), "its header has no name for column 2; write one"),
         (
             _NAMES.format("4711, secret", "a, b"),
-            "its header is not that of other files: a, b; write the same header into all files",
+            "its header differs from the header of other files: a, b; write the same header into "
+            "all files",
         ),
         (
             _LENGTH.format(1, 3),
-            "its header has 1 column, and that of other files 3; write the same header into all "
-            "files",
+            "its header has 1 column, other files have 3; write the same header into all files",
         ),
         ("Unexpected end of input stream", None),
     ],

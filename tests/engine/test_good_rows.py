@@ -113,7 +113,9 @@ def test_good_rows_are_promoted_bad_rows_are_quarantined_and_everything_says_so(
     (same,) = run(replace(gate, promote_valid="4", attempt=Attempt(2, "2"), recompute=True))
     as_before = jobs_so_far(spark) - before
     assert {blocked.outcome, same.outcome} == {Outcome.BLOCKED}
-    assert "the good rows do not go on: 5 of 100 rows of orders are bad, more than 4" in notes(same)
+    assert "the valid rows are not promoted: 5 of 100 rows of orders are bad, more than 4" in notes(
+        same
+    )
     assert numbers(tmp_path / "silver") == []
     before = jobs_so_far(spark)
     (report,) = run(replace(gate, attempt=Attempt(3, "3"), recompute=True))
@@ -169,7 +171,7 @@ def test_anything_but_single_bad_rows_blocks_as_before(
 ) -> None:
     (report,) = run(of(gate, body))
     assert report.outcome is Outcome.BLOCKED
-    assert f"the good rows do not go on: {why}" in notes(report)
+    assert f"the valid rows are not promoted: {why}" in notes(report)
     assert "no rows promoted (orders)" in headline(report)
     assert numbers(tmp_path / "silver") == []
 

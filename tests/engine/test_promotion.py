@@ -400,7 +400,7 @@ def test_a_target_that_rejects_the_rows_breaks_the_gate_with_a_reason(
     assert found.name == "orders.promoted"
     assert found.reason == (
         f"the rows passed, but cannot be promoted to {target}: its column 'price' is not "
-        "there, and that of the dataset is double; change the columns of the table first: a "
+        "there, and in the dataset double; change the columns of the table first: a "
         "promotion does not"
     )
     assert (promotion(report), report.validated) == (None, {})

@@ -128,7 +128,7 @@ def test_a_selection_promotes_only_on_request_and_with_all_required_assertions(
 
     for chosen, problem in (
         (selecting("rows", promote_partial=False), "promote_to promotes rows that satisfy all"),
-        (selecting("rows", promote_partial=True), "ids would not be judged"),
+        (selecting("rows", promote_partial=True), "ids would not be evaluated"),
     ):
         with pytest.raises(RequestError, match=problem):
             run_gates([chosen], lambda _: pytest.fail("a session was opened"))

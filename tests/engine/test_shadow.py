@@ -94,4 +94,6 @@ def test_an_invalid_shadow_is_reported_and_does_not_affect_the_gate(
         assert report.outcome is Outcome.PASSED
         assert report.shadow is not None
         assert (report.shadow.outcome, report.shadow.verdicts) == (None, ())
-        assert "shadow next.dql was not judged; the gate is not affected: " in draw_report(report)
+        assert "shadow next.dql was not evaluated; the gate is not affected: " in draw_report(
+            report
+        )

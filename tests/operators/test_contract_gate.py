@@ -152,7 +152,7 @@ MISTAKES = [
     ({"contract": ODCS, "variables": {"TOKEN": "x"}}, "TOKEN may be a secret"),
     ({"contract": "nowhere.yaml"}, "contract nowhere.yaml not found: searched "),
     ({"contract": ""}, "contract='': give the path of a file, or a contract"),
-    ({"contract": "id: 1\nname: x\n"}, "unknown contract dialect"),
+    ({"contract": "id: 1\nname: x\n"}, "unknown contract format"),
     ({"contract": CONTRACT.replace("minimum: 0", "minimum: many")}, "line 24"),
     ({"contract": CONTRACT.replace("type: number", "type: nummer")}, "line 23"),
     ({"expect_version": "3"}, "has version 2.3.0, but version 3 is pinned"),

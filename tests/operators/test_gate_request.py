@@ -103,7 +103,7 @@ def test_an_invalid_shadow_is_logged_and_ignored(
     assert request.shadow.suite is None
     assert message in (request.shadow.problem or "")
     (line,) = log.at("warning")
-    assert "cannot be judged" in line
+    assert "cannot be evaluated" in line
 
 
 def test_a_suite_may_be_inline(gate: Gates) -> None:
@@ -586,7 +586,7 @@ def test_each_of_several_suites_gets_its_part_of_a_selection(gate: Gates) -> Non
         ({"min_severity": "P0", "tags": "fast", "only": "orders.id"}, "no assertion is selected"),
         (
             {"tags": "fast", "promote_to": "/lake/silver", "promote_partial": True},
-            "orders.id would not be judged",
+            "orders.id would not be evaluated",
         ),
     ):
         with pytest.raises(Exception, match=re.escape(problem)):

@@ -344,7 +344,7 @@ CASES: dict[str, tuple[Callable[[Lake], object], list[tuple[int, str, str]]]] = 
     ),
     "new columns": (
         lambda lake: lake.table.alter.add_columns([Field("more", "string")]),
-        [(3, "columns", "other columns than those of the promotion in version 2")],
+        [(3, "columns", "other columns than the promotion in version 2")],
     ),
     "a blocked gate": (
         lambda lake: lake.promote(DAYS[1], 5, dqx_outcome="blocked"),
@@ -362,15 +362,15 @@ CASES: dict[str, tuple[Callable[[Lake], object], list[tuple[int, str, str]]]] = 
         lambda lake: lake.change_receipt(
             2, statement=lake.receipts[2].statement.replace("failed", "passed")
         ),
-        [(2, "receipt", "its entries are not those of its receipt")],
+        [(2, "receipt", "its entries differ from its receipt")],
     ),
     "other files in a receipt": (
         lambda lake: lake.change_receipt(2, files="{}"),
-        [(2, "receipt", "its files are not those of its receipt")],
+        [(2, "receipt", "its files differ from its receipt")],
     ),
     "another gate in a commit": (
         lambda lake: rewrite_commit(lake, 2, other_outcome),
-        [(2, "receipt", "its entries are not those of its receipt")],
+        [(2, "receipt", "its entries differ from its receipt")],
     ),
     "no mark in a commit": (
         lambda lake: rewrite_commit(lake, 2, no_mark),
@@ -378,22 +378,19 @@ CASES: dict[str, tuple[Callable[[Lake], object], list[tuple[int, str, str]]]] = 
     ),
     "one more file in a commit": (
         other_file,
-        [(2, "receipt", "its files are not those of its receipt")],
+        [(2, "receipt", "its files differ from its receipt")],
     ),
     "no statement in a receipt": (
         lambda lake: lake.change_receipt(2, statement="null"),
-        [
-            (2, "columns", "other columns"),
-            (2, "receipt", "its entries are not those of its receipt"),
-        ],
+        [(2, "columns", "other columns"), (2, "receipt", "its entries differ from its receipt")],
     ),
     "another chain in a receipt": (
         lambda lake: lake.change_receipt(2, statement='{"columns": ["id", "ds"], "previous": [1]}'),
-        [(2, "receipt", "its entries are not those of its receipt")],
+        [(2, "receipt", "its entries differ from its receipt")],
     ),
     "a slice that is none in a commit": (
         lambda lake: rewrite_commit(lake, 2, other_slice),
-        [(2, "receipt", "its entries are not those of its receipt")],
+        [(2, "receipt", "its entries differ from its receipt")],
     ),
     "a deletion before a release": (
         released,
@@ -466,7 +463,7 @@ CASES: dict[str, tuple[Callable[[Lake], object], list[tuple[int, str, str]]]] = 
     ),
     "another type in the commit of a gate": (
         lambda lake: rewrite_commit(lake, 0, other_type),
-        [(at, "receipt", "its files are not those of its receipt") for at in (0, 2)],
+        [(at, "receipt", "its files differ from its receipt") for at in (0, 2)],
     ),
     "metadata that say that they are of a gate": (
         lambda lake: (with_columns(lake, as_string), rewrite_commit(lake, 3, mark)),
@@ -555,7 +552,7 @@ CASES: dict[str, tuple[Callable[[Lake], object], list[tuple[int, str, str]]]] = 
     ),
     "another value for a partition in the commit of a gate": (
         with_other_partition_in_commit,
-        [(2, "receipt", "its files are not those of its receipt")],
+        [(2, "receipt", "its files differ from its receipt")],
     ),
     "a file that is added once more": (once_more, []),
     "a restore of what was before compactions": (
@@ -685,7 +682,7 @@ def test_a_receipt_shows_no_masked_value_of_a_folder_and_verifies_its_files(tmp_
     (gone,) = (one for one in lake.verify().differences if one.kind == "file")
     assert gone.problem.startswith("ds=***/")
     other_file(changed)
-    assert "its files are not those of its receipt" in str(changed.verify())
+    assert "its files differ from its receipt" in str(changed.verify())
 
 
 def test_files_older_than_the_log_are_known_by_their_receipts(lake: Lake) -> None:
@@ -837,7 +834,7 @@ class TestTheCommand:
     @pytest.mark.parametrize(
         ("table", "message"),
         [
-            ("sales.orders", "DESCRIBE DETAIL shows that of a catalog"),
+            ("sales.orders", "DESCRIBE DETAIL shows the path of a catalog"),
             ("./nothing", "./nothing cannot be verified"),
             ("{target}@77", "has no such version"),
             ("{target}@" + "9" * 30, "has no such version"),

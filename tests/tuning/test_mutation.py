@@ -84,7 +84,7 @@ NOTICED = [
     ("num_rows() >= 28", {"30% of the rows are lost"}),
     ("num_rows() <= 32", {"10% of the rows are there twice"}),
     ('num_rows() > 0 for each status in ["open", "paid"]', {"the rows with status paid are lost"}),
-    ("sum(amount) != sum(amount, lag 1)", {"the rows are those of the day before"}),
+    ("sum(amount) != sum(amount, lag 1)", {"the rows are the rows of the day before"}),
     ("unique(id)", {"10% of the rows have the id of the row before"}),
     (KNOWN_CUSTOMERS, {"10% of customer are not in customers.customer"}),
     ("maximum(amount) < 100", {"amount is multiplied by 100"}),
@@ -339,7 +339,7 @@ def test_spark_judges_all_rows_as_memory_does_and_what_only_spark_can(
     now = datetime(2024, 5, 11, tzinfo=timezone.utc)
     done = mutation.mutate(SparkJudge(request, data, now, spark), checked_suite(request))
     assert done.not_judged == {}
-    assert done.rows["orders"] == "20 of 31 rows, all of which are judged"
+    assert done.rows["orders"] == "20 of 31 rows, all of which are evaluated"
     assert {fault.text for fault in done.faults} == {*in_memory}
     for fault in done.faults:
         known = [name for name in fault.noticed_by if name not in ("claim 7", "claim 8")]

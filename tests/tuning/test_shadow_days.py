@@ -54,8 +54,10 @@ def test_alarms_of_gate_and_shadow_are_compared(here: Path) -> None:
     output = dql("tune", "shadow", "suite.dql", *_RANGE)
     (line,) = [line for line in output.splitlines() if line.startswith(ROWS)]
     assert line.split() == [ROWS, "9", "2", "->", "1", "0", "0", "gate", "2024-12-09"]
-    assert "gate -> shadow next.dql: 9 days judged by both, from 2024-12-01 to 2024-12-09" in output
-    assert "2024-12-10: the shadow was not judged: an error in next.dql:3: mistake" in output
+    assert (
+        "gate -> shadow next.dql: 9 days checked by both, from 2024-12-01 to 2024-12-09" in output
+    )
+    assert "2024-12-10: the shadow was not evaluated: an error in next.dql:3: mistake" in output
 
 
 @pytest.mark.slow

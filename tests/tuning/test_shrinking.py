@@ -218,7 +218,7 @@ def test_of_many_rows_some_stand_for_others(here: Path) -> None:
     write_deltalake("orders", pa.Table.from_pylist(rows))
     Path("dqx.toml").write_text(SETTINGS.partition("masked")[0])
     text = shrink("each row: x < 100", tables={"orders": rows})
-    assert "Some rows are copies in the place of others" in text
+    assert "Some rows are copies instead of others" in text
     assert sum(map(int, re.findall(r"\] \* (\d+)", rows_in(text)["orders"]))) == 600
 
 

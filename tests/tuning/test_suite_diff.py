@@ -258,13 +258,13 @@ def test_values_of_another_table_of_that_name_judge_nothing(here: Path, tmp_path
         store_days(root, orders(COUNTS), range(6), gate=gate, reading=reading)
     Path("suites/new.dql").write_text(new)
     output = dql("diff", "--backtest", *PERIOD, "--results-root", root)
-    assert "no past day was judged" in output
+    assert "no past day was evaluated" in output
     assert "dataset 'orders' is read differently by the gates a, b: add --gate" in output
     for output_format in ("github", "sarif"):
         machine = dql(
             "diff", "--backtest", *PERIOD, "--results-root", root, "--format", output_format
         )
-        assert "new assertion 'v': no past day was judged" in machine
+        assert "new assertion 'v': no past day was evaluated" in machine
     (change,) = changes("--backtest", *PERIOD, "--results-root", root, "--gate", "a")
     assert sum(map(len, change["turned"].values())) == 4
 
@@ -291,7 +291,7 @@ def test_what_stored_values_do_not_decide_is_said_with_the_reason(here: Path) ->
     assert "not known on 6 days: no stored value of unique_count(email) of 'orders'" in output
     assert "6 of 10 days until 2024-12-10 have stored values" in output
     later = dql("diff", "--backtest")
-    assert "no past day was judged: suite 'Orders' has no results from" in later
+    assert "no past day was evaluated: suite 'Orders' has no results from" in later
     assert "no results under" in dql("diff", "--backtest", "--results-root", "empty", code=2)
 
 

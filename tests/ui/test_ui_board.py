@@ -64,7 +64,7 @@ def test_failing_gates_are_on_top_with_their_worst_assertion(get: Get, scene: Sc
     assert "2 gates need you." in text
     assert "✕ blocked 1 of 2 failed b_bad.gate data of 2024-03-20 · orders" in text
     assert "50% of orders have no id orders.id.null_share · limit < MAX_NULLS (10%) · P0" in text
-    assert "the task ended before it judged the data task failed: see its log" in text
+    assert "the task ended before it checked the data task failed: see its log" in text
 
 
 @pytest.mark.few(3)

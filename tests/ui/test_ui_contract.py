@@ -88,7 +88,7 @@ def a_history(scene: Scene, *, stored: bool = True) -> None:
 def test_versions_are_listed_with_coverage_and_first_and_last_run(get: Get, scene: Scene) -> None:
     a_history(scene)
     page = Html(get("contract", id="orders").text)
-    assert "Contract orders version 2.3.0 dialect odcs" in page.text
+    assert "Contract orders version 2.3.0 format odcs" in page.text
     assert "clauses 9 checked, 4 documented, 1 unsupported" in page.text
     assert (
         "2.3.0 1 passed , 1 blocked 2024-03-19 by lake.gate 2024-03-20 by lake.gate 1 9 4 1 "
@@ -183,7 +183,7 @@ def test_the_page_shows_the_description_and_contacts_of_the_contract(
     answer = get("contract", id="orders").text
     text = Html(answer).text
     assert "Contract orders Orders of the shop Each order once." in text
-    assert "version 2.3.0 status active dialect odcs" in text
+    assert "version 2.3.0 status active format odcs" in text
     assert "owner sales runbook https://example.org/r business hours 9 to 5" in text
     assert Html(answer).links["https://example.org/r"] == "https://example.org/r"
 
@@ -227,7 +227,7 @@ def test_of_a_mapped_gate_the_instances_under_the_contract_are_shown(
 def test_a_contract_without_a_version_has_none(get: Get, scene: Scene) -> None:
     scene.ran(under(1, KEPT, contract=replace(ORDERS, version=None)))
     text = Html(get("contract", id="orders").text).text
-    assert "version none dialect odcs" in text
+    assert "version none format odcs" in text
     assert "Broken clauses in the last 1 run None." in text
 
 

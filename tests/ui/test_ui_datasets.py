@@ -82,7 +82,7 @@ def test_a_location_has_all_its_gates_under_any_dataset_name(get: Get, scene: Sc
     page = Html(get("dataset", place=PLACE).text)
     assert "Dataset orders, sales s3://lake/orders contracts sales 1.0.0" in page.text
     assert "2 gates" in page.text
-    judged = "last judged data of 2024-03-20 here 0 of 1 failed rows 9 version 7"
+    judged = "last checked data of 2024-03-20 here 0 of 1 failed rows 9 version 7"
     assert f"lake.later passing for 1 run {judged} name in suites sales" in page.text
     assert "sales.id" in page.text
 

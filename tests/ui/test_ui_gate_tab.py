@@ -107,7 +107,7 @@ def test_assertions_of_a_contract_name_their_clauses_also_without_the_store(
         text = Html(tab().text).text
         assert "clause schema.orders.id.required" in text
         assert (
-            "Contract id orders version 2.3.0 pinned to 2 dialect odcs clauses 9 checked, "
+            "Contract id orders version 2.3.0 pinned to 2 format odcs clauses 9 checked, "
             "4 documented, 1 unsupported" in text
         )
         monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT", raising=False)
@@ -422,6 +422,6 @@ def test_the_shadow_of_a_gate_is_shown_beside_it(tab: Get, scene: Scene) -> None
 def test_an_unjudged_shadow_is_reported(tab: Get, scene: Scene) -> None:
     scene.ran(report_of(shadow=ShadowReport("next.dql", problem="an error in next.dql:1")))
     assert (
-        "It was not judged. The gate is not affected: an error in next.dql:1"
+        "It was not evaluated. The gate is not affected: an error in next.dql:1"
         in Html(tab().text).text
     )

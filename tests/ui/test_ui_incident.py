@@ -85,7 +85,7 @@ def test_neighbouring_open_slices_are_shown_with_all_dates_and_failures(
     assert "since data of 2024-03-19 found 03-19 12:00 UTC" in page.text
     assert "rows held back 10,000 rows not in s3://lake/silver" in page.text
     assert "2024-03-19 ✕ blocked ✕ 50% ✕ 0 rows 5,000 rows 03-19 12:00 UTC" in page.text
-    assert "2024-03-20 ✕ blocked ✕ 50% not judged 5,000 rows 03-20 12:00 UTC" in page.text
+    assert "2024-03-20 ✕ blocked ✕ 50% not checked 5,000 rows 03-20 12:00 UTC" in page.text
     assert "50% < MAX_NULLS (10%) 2024-03-20" in page.text
     assert "50% < MAX_NULLS (10%) 2024-03-19" in page.text
     assert "0 rows > 0 2024-03-19" in page.text
@@ -494,7 +494,7 @@ def test_only_what_the_page_has_shown_is_accepted(get: Get, post: Get, scene: Sc
     scene.store(replace(later, attempt=Attempt(2, "again"), finished_at=NOON + timedelta(hours=2)))
     refused = post("incident", **form, text="as shown")
     assert refused.status_code == 409
-    assert "has been judged again: reload the page" in Html(refused.text).text
+    assert "has been checked again: reload the page" in Html(refused.text).text
     assert notes(scene) == []
     assert post("incident", **form_of(html, "comment"), text="x").status_code == 303
 

@@ -19,13 +19,13 @@ DOCS = Path(dqx_airflow.__file__).parent / "docs"
 _OPENING = """\
 ---
 name: dql
-description: Write, mend and judge data quality rules in DQL (.dql suites of dqx-airflow). Use it \
+description: Write, mend and run data quality rules in DQL (.dql suites of dqx-airflow). Use it \
 when a task names a suite, a gate, a blocked date, or rules about a table.
 ---
 
 # Rules about data in DQL
 
-A suite states what good data looks like. A gate judges it between two tasks of a pipeline, and
+A suite states what good data looks like. A gate checks it between two tasks of a pipeline, and
 blocks what comes after if it does not hold.
 
 ## How to work
@@ -37,7 +37,7 @@ blocks what comes after if it does not hold.
 3. Run `dql check SUITE` after every change. It reports all mistakes at once, with the line and
    what to write instead. Do what it says, and repeat until it reports no errors. `dql explain E101`
    has the rule behind a code, with a wrong and a right example.
-4. Judge it: `dql run SUITE --dataset orders=PATH` on a date, `dql tune backtest SUITE` on stored
+4. Run it: `dql run SUITE --dataset orders=PATH` on a date, `dql tune backtest SUITE` on stored
    days. An assertion that fails on good days is a false alarm to come: mend its limit before the
    merge.
 5. Change limits of a suite that runs by a proposal (`dql tune propose --queue`, or the tool

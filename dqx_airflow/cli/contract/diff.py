@@ -63,8 +63,8 @@ def diff(
     :param git: Compare files and folders with their content at this revision.
     :param format: Output format: text, json, markdown, github or sarif.
     :param semantic: The version bump for a change of meaning in descriptions.
-    :param backtest: Also judge past days with both versions, from the results store: by default the
-        last 90. With --format json or sarif, only these are printed.
+    :param backtest: Also evaluate past days with both versions, from the results store: by default
+        the last 90. With --format json or sarif, only these are printed.
     :param registry: The published versions, for the versions that consumers pin.
     """
     from dqx_airflow.contracts.diff import diff as compare

@@ -36,7 +36,7 @@ def draft_contract(
 
     :param dataset: A file, a folder of files, a Delta table, or a catalog table:
         catalog.schema.table or table:NAME; with a name for the model.
-    :param dialect: The dialect of the contract.
+    :param dialect: The format of the contract.
     """
     from dqx_airflow.contracts.drafting import draft_text
     from dqx_airflow.contracts.model import Dialect

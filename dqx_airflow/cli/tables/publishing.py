@@ -1,4 +1,4 @@
-"""`dql tables publish`: the branch of an Iceberg table that a gate has judged becomes what readers
+"""`dql tables publish`: the branch of an Iceberg table that a gate has checked becomes what readers
 read."""
 
 from __future__ import annotations
@@ -36,27 +36,27 @@ def publish(
     snapshot: Annotated[int | None, typer.Option(min=0, max=LARGEST_ID)] = None,
     results_root: ResultsRootOption = None,
 ) -> None:
-    """Publish a branch of an Iceberg table that a gate has judged.
+    """Publish a branch of an Iceberg table that a gate has checked.
 
     The branch from which it began gets its snapshots. No data is copied, and Spark is not started.
     Exit code 1 if it is refused: the other branch has moved since this one began, or this one is
     not what --run and --snapshot say.
 
     :param table: The name of the table in the catalog, such as sales.orders.
-    :param branch: The branch that was written and judged.
+    :param branch: The branch that was written and checked.
     :param into: The branch that is read.
     :param catalog: The catalog in the configuration of PyIceberg; default: the one that it names.
     :param run: The run of the gate, which must have passed, and have read the snapshot that the
         branch has: the first characters of its id.
-    :param unjudged: Publish without --run, what no gate has judged.
+    :param unjudged: Publish without --run, what no gate has checked.
     :param snapshot: The snapshot that the branch must have.
     :param results_root: The root of the results store, for --run; default: results_root in
         dqx.toml, then Airflow's setting.
     """
     if run is None and not unjudged:
         raise RequestError(
-            "no run says that a gate has judged the branch",
-            "add --run RUN_ID, or --unjudged to publish what no gate has judged",
+            "no run says that a gate has checked the branch",
+            "add --run RUN_ID, or --unjudged to publish what no gate has checked",
         )
     if run is not None and unjudged:
         raise RequestError("--run and --unjudged contradict each other", "leave one of them out")
@@ -79,7 +79,7 @@ def publish(
     before = ancestors_of(found.snapshot_by_id(head), found.metadata)
     if target and target.snapshot_id not in {one.snapshot_id for one in before}:
         _refuse(f"branch {into} has moved since {branch} began: write {branch} again from {into}")
-    judged = f"judged by run {report.run_id[:8]}" if report else "judged by no gate"
+    judged = f"checked by run {report.run_id[:8]}" if report else "checked by no gate"
     effect = f"move {into} of {table} to snapshot {head} of {branch}, {judged}"
     if not may_go_on(effect, dry_run=dry_run, yes=yes):
         return

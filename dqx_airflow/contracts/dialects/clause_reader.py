@@ -59,7 +59,7 @@ def status_of(written: str | None, statuses: Collection[str]) -> str | None:
 Limits: TypeAlias = "tuple[tuple[str, str, str], ...]"
 """Keys that limit a value or its length, each with the name of its rule and its comparison."""
 
-_EXTENSION = "an extension that the dialect does not define"
+_EXTENSION = "an extension that the format does not define"
 _FORMS = {
     "email": "write it as name@example.com",
     "uri": "write it with its scheme: https://example.com/page",

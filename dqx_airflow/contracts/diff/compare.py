@@ -284,7 +284,7 @@ def compare_identity(old: Contract, new: Contract) -> Iterator[Change]:
         new.dialect_version,
         location.below("dialect_version"),
         "dialect_changed",
-        words="dialect version",
+        words="format version",
     )
     for name, before, after in (
         ("name", old.name, new.name),

@@ -165,7 +165,7 @@ def _constraints(contract: elements.Contract) -> Iterator[Diagnostic]:
     for key in contract.unknown_keys:
         is_accepted = contract.acceptance_of("", key.path) is not None
         if key.is_check and (key.span.file, key.path) in unread and not is_accepted:
-            meant = f"write '{key.meant}'" if key.meant else "no key of the dialect states it here"
+            meant = f"write '{key.meant}'" if key.meant else "no key of the format states it here"
             yield _finding("constraints", key.span, key=key.key, meant=meant)
 
 

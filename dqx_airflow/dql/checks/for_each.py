@@ -88,7 +88,7 @@ class GroupChecker:
             listed = ", ".join([_example(len(for_each.columns)), "..."])
             self.arguments.error(
                 "W060",
-                "this can never fail: only groups with rows are judged",
+                "this can never fail: only groups with rows are checked",
                 for_each.span,
                 f"list the groups, as in `{columns} in [{listed}]`, or compare with another day",
             )
@@ -112,7 +112,7 @@ def _objections(claim: nodes.Claim) -> Iterator[tuple[str, Span, str | None]]:
         return
     if isinstance(claim, nodes.Composite):
         help_line = "write a separate assertion with `for each ...` for each claim"
-        yield "several claims are judged together, for all rows", claim.span, help_line
+        yield "several claims are evaluated together, for all rows", claim.span, help_line
         return
     if isinstance(claim, nodes.RowsMatch | nodes.ColumnsMatch):
         yield "two datasets are compared as a whole", claim.span, _COMPARED

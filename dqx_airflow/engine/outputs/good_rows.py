@@ -126,8 +126,8 @@ def good_rows(
     if objection is None:
         change = partial(replace, rows_left_out=True)
         return GoodRows(tuple(suite.with_blocking(change) for suite in suites), reduced, bad)
-    _log.warning("the good rows do not go on: %s", objection)
-    change = partial(noted, note=f"the good rows do not go on: {objection}")
+    _log.warning("the valid rows are not promoted: %s", objection)
+    change = partial(noted, note=f"the valid rows are not promoted: {objection}")
     return GoodRows(tuple(suite.with_blocking(change) for suite in suites))
 
 

@@ -413,7 +413,7 @@ class PromotionTarget:
         if differing:
             raise RefusedPromotionError(
                 f"its column '{differing[0]}' is {types.get(differing[0], 'not there')}, "
-                f"and that of the dataset is {wanted.get(differing[0], 'not there')}",
+                f"and in the dataset {wanted.get(differing[0], 'not there')}",
                 "change the columns of the table first: a promotion does not",
             )
 

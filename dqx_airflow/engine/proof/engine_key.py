@@ -116,7 +116,7 @@ def known_engine(spark: SparkSession, proofs: Sequence[EngineProof] = ()) -> Kno
         marks = (shipped.mark, known.mark)
         return replace(known, doubts=doubts, mark="; ".join(filter(None, marks)))
     raise SparkError(
-        f"Sail {version} was not tried with these settings, so nothing is judged over it",
+        f"Sail {version} was not tried with these settings, so nothing is evaluated over it",
         f"{', '.join(needed)}, or prove this one into the results root of the gate: "
         "dql doctor --prove --results-root ...",
     )
@@ -232,7 +232,7 @@ def _difference_between(proven: Mapping[str, Any], engine: Mapping[str, Any]) ->
     if proven.get("session") != engine.get("session"):
         pairs.append((f"a {proven.get('session')} session", f"a {engine.get('session')} session"))
     if not pairs:
-        pairs.append(("other conformance cases", "those of today"))
+        pairs.append(("other conformance cases", "today's"))
     shown = pairs[:_MOST_NAMED]
     rest = f" and {len(pairs) - len(shown)} more" if len(pairs) > len(shown) else ""
     befores, nows = (", ".join(side) for side in zip(*shown, strict=True))

@@ -129,7 +129,7 @@ def require_spark(spark: SparkSession, what: str) -> None:
     :raises RequestError: the engine is Sail.
     """
     if (sail := sail_version(spark)) is not None:
-        raise RequestError(f"Sail {sail} judges, and writes no data: {what}", INSTEAD)
+        raise RequestError(f"Sail {sail} evaluates assertions, and writes no data: {what}", INSTEAD)
 
 
 def arrow_parts(frame: DataFrame) -> Iterator[Any]:

@@ -154,7 +154,7 @@ def _explained(error: PySparkException) -> str:
             f"{path} cannot be read: column '{column}' is of the Parquet type "
             f"{about.get('actualType', 'of another file')} there, and read as "
             f"{about.get('expectedType', 'another type')}, as in the first file or in schema; "
-            "write the files with one type, or select those of one type by a glob"
+            "write the files with one type, or select the files of one type by a glob"
         )
     if "FILE_NOT_EXIST" in lines[0]:
         return f"{path} cannot be read: it no longer exists"

@@ -108,7 +108,7 @@ def header_fault(message: str) -> str | None:
     if match := _OTHER_LENGTH.search(message):
         width, other_width = match.groups()
         columns = f"{width} column{'' if width == '1' else 's'}"
-        return f"its header has {columns}, and that of other files {other_width}; {_ALIKE}"
+        return f"its header has {columns}, other files have {other_width}; {_ALIKE}"
     if (match := _OTHER_NAMES.search(message)) is None:
         return None
     header, schema = (match[name].split(", ") for name in ("header", "schema"))
@@ -117,7 +117,7 @@ def header_fault(message: str) -> str | None:
             return f"its header names the column '{name}' twice; rename one of them"
         if column == f"_c{at}":
             return f"its header has no name for column {at + 1}; write one"
-    return f"its header is not that of other files: {', '.join(schema)}; {_ALIKE}"
+    return f"its header differs from the header of other files: {', '.join(schema)}; {_ALIKE}"
 
 
 def _plain(name: str) -> str:

@@ -145,9 +145,9 @@ def require_moments(ref: DatasetRef, log: DeltaLog) -> None:
             column = quote_name(name)
             statement = f"UPDATE delta.{quote_name(log.path)} SET {column} = {column}"  # noqa: S608
             whose = (
-                f"that of a session of {engine}, which the log does not have"
+                f"the time zone of a session of {engine}, which the log does not have"
                 if engine
-                else "UTC, or in that of a session of Spark: the log does not have its writer"
+                else "UTC, or in the time zone of a session: the log does not have its writer"
             )
             raise DatasetError(
                 f"dataset '{ref.name}': the partition {shown} of {log.path} has no time zone: it "

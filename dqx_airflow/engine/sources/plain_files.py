@@ -456,7 +456,7 @@ def _require_read_files(source: DatasetFiles) -> None:
         more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
         raise DatasetError(
             f"dataset '{ref.name}': {unread[0]}{more} would not be read: it is in a folder that "
-            "is not a partition, or beside partitions",
+            "is not a partition, or next to partitions",
             "move it, select the files by a glob, or set the option recursiveFileLookup=true",
         )
 

@@ -45,7 +45,7 @@ def expected_claims(
 ) -> list[ExpectedClaim]:
     """The claims of all tables, by the weight of their kinds and the calls that they make.
 
-    Claims that could not be judged do not block, and neither does the usual share of NULL in a
+    Claims that could not be evaluated do not block, and neither does the usual share of NULL in a
     column without NULL: one cause calls once.
 
     :param claims: the claims by table.
