@@ -1,12 +1,14 @@
-"""Years of daily metrics of simulated companies, in twelve families, with planted incidents.
+"""Years of daily metrics of simulated companies, in families, with planted incidents.
 
 A company has five datasets with six assertions each. A family says which traits its companies have;
-a seed draws how strong they are, and where shifts, campaigns and incidents fall. Families A to F
-are for development; G to L are generated for the table in the docs alone.
+a seed draws how strong they are, and where shifts, campaigns and incidents fall. `TUNED_ON` are the
+families that limits are chosen on. `SCORED` are businesses that nothing is chosen on: they are only
+scored, for the table in the docs.
 """
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, timedelta
@@ -33,6 +35,7 @@ INCIDENTS = (
     "broken reference",
     "stuck",
     "late",
+    "other unit for days",
 )
 _BETWEEN_INCIDENTS = 9.0
 """The mean number of days between two incidents of a company."""
@@ -63,11 +66,25 @@ class Family:
     size: tuple[float, float] = (2e3, 2e5)
     nulls: tuple[float, float] = (0.003, 0.04)
     unmatched: tuple[float, float] = (0.002, 0.02)
+    price_noise: tuple[float, float] = (0.005, 0.02)
+    price_season: float = 0.0
+    price_campaigns: int = 0
+    """Weeks of lower prices, and more rows, in all datasets."""
+    closures: int = 0
+    """Weeks with an eighth to a quarter fewer rows, such as of a closed store."""
+    spikes: int = 0
+    """Announced days with two to four times as many rows."""
+    steps: int = 0
+    """Small lasting steps upward, such as of new devices."""
+    paydays: Mapping[int, float] = field(default_factory=dict)
+    """Days of the month, as numbers, that multiply."""
+    periods: tuple[tuple[tuple[int, int], tuple[int, int], float], ...] = ()
+    """The first and the last (month, day) of periods of a year that multiply."""
 
 
 _SHOP = (0.85, 0.85, 0.9, 1.0, 1.15, 1.35, 1.2)
 _OFFICE = (1.05, 1.0, 1.0, 1.0, 0.95, 0.0, 0.0)
-FAMILIES: dict[str, Family] = {
+TUNED_ON: dict[str, Family] = {
     "A": Family("A", _SHOP, "US", 1.5, growth=(0.15, 0.35), season=0.1, campaigns=5),
     "B": Family("B", _OFFICE, "DE", 0.08, 0.5, season=0.1, month_days={-1: 1.6}),
     "C": Family(
@@ -118,7 +135,180 @@ FAMILIES: dict[str, Family] = {
         month_days={1: 1.5, 2: 1.2, -1: 1.2},
         late=0.08,
     ),
+    "M": Family(
+        "M",
+        (0.8, 0.8, 0.9, 1.0, 1.2, 1.5, 0.8),
+        "US",
+        0.9,
+        campaigns=1,
+        price_campaigns=5,
+        closures=1,
+        noise=(0.05, 0.09),
+        price_noise=(0.008, 0.03),
+    ),
+    "N": Family(
+        "N",
+        (1.1, 1.0, 1.0, 1.0, 1.1, 0.9, 0.8),
+        "GB",
+        0.7,
+        paydays={1: 1.6, 15: 1.3, 28: 1.8},
+        growth=(0.1, 0.3),
+        noise=(0.05, 0.1),
+    ),
+    "O": Family(
+        "O",
+        (1.1, 1.1, 1.0, 1.0, 0.9, 0.5, 0.4),
+        size=(20, 300),
+        noise=(0.1, 0.2),
+        price_noise=(0.08, 0.3),
+        nulls=(0.005, 0.05),
+    ),
+    "P": Family(
+        "P", steps=8, shifts=1, noise=(0.004, 0.02), price_season=0.25, price_noise=(0.005, 0.03)
+    ),
+    "Q": Family(
+        "Q",
+        (1.0, 1.0, 1.0, 1.0, 1.05, 0.95, 0.9),
+        "DE",
+        0.8,
+        season=0.2,
+        spikes=4,
+        periods=(((12, 20), (1, 5), 1.6),),
+        noise=(0.08, 0.16),
+        tail=5.0,
+        price_noise=(0.03, 0.1),
+    ),
 }
+SCORED: dict[str, Family] = {
+    "grocer": Family(
+        "grocer",
+        (0.9, 0.85, 0.9, 1.0, 1.25, 1.4, 0.7),
+        "FR",
+        0.35,
+        season=0.06,
+        price_campaigns=9,
+        closures=2,
+        campaigns=2,
+        periods=(((12, 18), (12, 24), 1.5),),
+        noise=(0.03, 0.06),
+        price_noise=(0.004, 0.012),
+        size=(2e4, 3e5),
+    ),
+    "adtech": Family(
+        "adtech",
+        (1.05, 1.05, 1.05, 1.0, 0.95, 0.95, 0.95),
+        "US",
+        0.95,
+        growth=(-0.1, 0.2),
+        noise=(0.06, 0.14),
+        tail=5.0,
+        size=(1e5, 3e6),
+        nulls=(0.02, 0.15),
+        unmatched=(0.005, 0.05),
+        price_noise=(0.02, 0.06),
+        month_days={-1: 1.2, 1: 0.85},
+    ),
+    "b2b": Family(
+        "b2b",
+        (1.1, 1.05, 1.0, 1.0, 0.85, 0.03, 0.02),
+        "DE",
+        0.05,
+        0.6,
+        growth=(0.0, 0.12),
+        month_days={-1: 1.5, 1: 0.9},
+        periods=(((12, 22), (1, 6), 0.35), ((8, 1), (8, 25), 0.8)),
+        noise=(0.05, 0.1),
+        price_noise=(0.02, 0.08),
+        size=(1e3, 3e4),
+    ),
+    "saas": Family(
+        "saas",
+        (1.1, 1.15, 1.15, 1.1, 1.0, 0.45, 0.4),
+        "US",
+        0.5,
+        growth=(0.8, 2.5),
+        shifts=1,
+        month_days={1: 1.3},
+        noise=(0.03, 0.07),
+        size=(5e3, 2e5),
+    ),
+    "payments": Family(
+        "payments",
+        (1.0, 0.95, 0.95, 1.0, 1.25, 1.15, 0.75),
+        "GB",
+        0.6,
+        growth=(0.1, 0.4),
+        paydays={1: 1.5, 15: 1.25, 25: 1.6, 28: 1.3},
+        periods=(((11, 25), (12, 23), 1.3),),
+        noise=(0.03, 0.06),
+        nulls=(1e-4, 2e-3),
+        unmatched=(1e-4, 1e-3),
+        size=(2e4, 5e5),
+    ),
+    "sensors": Family(
+        "sensors",
+        season=0.0,
+        growth=(0.0, 0.1),
+        steps=12,
+        noise=(0.002, 0.01),
+        price_season=0.45,
+        price_noise=(0.01, 0.05),
+        nulls=(0.001, 0.02),
+        size=(2e4, 5e5),
+    ),
+    "erp": Family(
+        "erp",
+        (1.3, 1.0, 1.0, 1.0, 1.2, 0.0, 0.0),
+        "AT",
+        0.0,
+        growth=(-0.05, 0.1),
+        month_days={-1: 2.0, 1: 1.7, 2: 1.3},
+        noise=(0.1, 0.25),
+        tail=6.0,
+        price_noise=(0.04, 0.15),
+        missing=0.01,
+        size=(500, 2e4),
+    ),
+    "travel": Family(
+        "travel",
+        (1.1, 1.0, 0.95, 0.95, 1.0, 1.0, 1.15),
+        "ES",
+        0.85,
+        season=0.45,
+        campaigns=3,
+        price_season=0.2,
+        periods=(((7, 10), (8, 31), 1.3), ((12, 26), (1, 20), 1.5)),
+        noise=(0.04, 0.09),
+        price_noise=(0.01, 0.04),
+    ),
+    "marketplace": Family(
+        "marketplace",
+        (0.95, 0.95, 0.95, 1.0, 1.0, 1.05, 1.15),
+        "US",
+        1.1,
+        growth=(0.1, 0.5),
+        campaigns=6,
+        spikes=4,
+        price_campaigns=4,
+        noise=(0.04, 0.09),
+        size=(1e4, 5e5),
+    ),
+    "small": Family(
+        "small",
+        (1.2, 1.1, 1.0, 1.0, 0.9, 0.6, 0.5),
+        "NL",
+        0.5,
+        growth=(-0.1, 0.3),
+        noise=(0.05, 0.2),
+        size=(8, 120),
+        nulls=(0.005, 0.06),
+        unmatched=(0.002, 0.03),
+        price_noise=(0.05, 0.3),
+    ),
+}
+"""Ten businesses; nobody has chosen anything on them."""
+
+FAMILIES = {**TUNED_ON, **SCORED}
 
 
 @dataclass(frozen=True)
@@ -152,10 +342,10 @@ def calendar_of(family: Family) -> dict[date, str]:
 
 def company(family: Family, seed: int) -> Company:
     """The year of a company."""
-    rng = np.random.default_rng([seed, ord(family.name)])
+    rng = np.random.default_rng([seed, zlib.crc32(family.name.encode())])
     dates = tuple(FIRST + timedelta(days=n) for n in range(DAYS))
-    load = _load(family, dates, rng)
-    parts = {name: _dataset(family, dates, load, rng) for name in DATASETS}
+    load, price = _load(family, dates, rng)
+    parts = {name: _dataset(family, dates, load, price, rng) for name in DATASETS}
     incidents = tuple(_incidents(rng))
     values, issues, neutral = {}, {}, {}
     for name, columns in parts.items():
@@ -171,9 +361,11 @@ def company(family: Family, seed: int) -> Company:
     return Company(family, dates, values, issues, neutral, incidents, parts)
 
 
-def _load(family: Family, dates: tuple[date, ...], rng: np.random.Generator) -> np.ndarray:
+def _load(
+    family: Family, dates: tuple[date, ...], rng: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
     """The load that all datasets of a company share: weekdays, holidays, growth, shifts,
-    campaigns."""
+    campaigns; and the factor of their prices."""
     calendar, days = calendar_of(family), np.arange(DAYS)
     closed = {number for number, share in enumerate(family.weekdays) if share == 0}
     load = np.array([family.weekdays[on.weekday()] for on in dates])
@@ -197,7 +389,27 @@ def _load(family: Family, dates: tuple[date, ...], rng: np.random.Generator) -> 
     for _ in range(family.campaigns):
         first, length = int(rng.integers(35, 355)), int(rng.integers(1, 6))
         load[first : first + length] *= rng.uniform(1.3, 2.2)
-    return load
+    price = 1 + family.price_season * np.sin(2 * np.pi * (days / DAYS + rng.uniform()))
+    for _ in range(family.price_campaigns):
+        first, length = int(rng.integers(35, 355)), int(rng.integers(3, 8))
+        load[first : first + length] *= rng.uniform(1.05, 1.5)
+        price[first : first + length] *= rng.uniform(0.75, 0.95)
+    for _ in range(family.closures):
+        first, length = int(rng.integers(35, 330)), int(rng.integers(18, 31))
+        load[first : first + length] *= rng.uniform(0.75, 0.88)
+    for _ in range(family.spikes):
+        first, length = int(rng.integers(35, 355)), int(rng.integers(1, 3))
+        load[first : first + length] *= rng.uniform(2.0, 4.0)
+    for _ in range(family.steps):
+        load[int(rng.integers(10, 355)) :] *= 1 + rng.uniform(0.004, 0.03)
+    for number, on in enumerate(dates):
+        load[number] *= family.paydays.get(on.day, 1.0)
+        for first_day, last_day, factor in family.periods:
+            at = (on.month, on.day)
+            wraps = last_day < first_day
+            within = at >= first_day, at <= last_day
+            load[number] *= factor if (any(within) if wraps else all(within)) else 1.0
+    return load, price
 
 
 def _position(on: date, closed: set[int], calendar: Mapping[date, str], position: int) -> bool:
@@ -212,7 +424,11 @@ def _position(on: date, closed: set[int], calendar: Mapping[date, str], position
 
 
 def _dataset(
-    family: Family, dates: tuple[date, ...], load: np.ndarray, rng: np.random.Generator
+    family: Family,
+    dates: tuple[date, ...],
+    load: np.ndarray,
+    price_factor: np.ndarray,
+    rng: np.random.Generator,
 ) -> dict[str, np.ndarray]:
     size = np.exp(rng.uniform(*np.log(family.size)))
     spread, tail = rng.uniform(*family.noise), family.tail
@@ -224,7 +440,8 @@ def _dataset(
     rows[rng.random(DAYS) < family.missing] = 0
     level = np.exp(rng.uniform(np.log(3), np.log(300)))
     price = level * np.exp(np.cumsum(rng.normal(0, 0.0008, DAYS)))
-    price = price * np.exp(rng.uniform(0.005, 0.02) * rng.standard_t(max(tail, 4), DAYS))
+    price = price * np.exp(rng.uniform(*family.price_noise) * rng.standard_t(max(tail, 4), DAYS))
+    price = price * price_factor
     return {
         "rows": rows,
         "price": price,
@@ -257,10 +474,14 @@ def _incidents(rng: np.random.Generator) -> Iterator[Incident]:
     day = 31.0
     while True:
         day += 1 + rng.exponential(_BETWEEN_INCIDENTS - 1)
-        if day >= DAYS - 12:
+        if day >= DAYS - 15:
             return
         kind = INCIDENTS[rng.integers(len(INCIDENTS))]
-        days = {"null leak": 12, "mispriced": int(rng.integers(1, 4))}.get(kind, 1)
+        days = {
+            "null leak": 12,
+            "mispriced": int(rng.integers(1, 4)),
+            "other unit for days": int(rng.integers(5, 15)),
+        }.get(kind, 1)
         yield Incident(int(day), days, DATASETS[rng.integers(len(DATASETS))], kind)
 
 
@@ -288,6 +509,9 @@ def _plant(
             touched = ("rows", "amount", "keys")
         case "cents" | "thousands":
             columns["price"][day] *= 100 if incident.kind == "cents" else 0.001
+            touched = ("amount", "price")
+        case "other unit for days":
+            columns["price"][days] *= rng.choice([0.001, 0.28, 3.6, 100])
             touched = ("amount", "price")
         case "mispriced":
             columns["price"][days] *= rng.choice([0.85, 1.2])

@@ -19,7 +19,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from benchmarks.companies import ASSERTIONS, DATASETS, DAYS, FAMILIES, HELD_OUT, Company, company
+from benchmarks.companies import ASSERTIONS, DATASETS, DAYS, HELD_OUT, TUNED_ON, Company, company
 from benchmarks.tuned_year import Score, beyond, scored, usual_days
 from dqx_airflow.metrics.usual_limits import UsualLimits
 
@@ -85,7 +85,7 @@ def main() -> None:
     arguments.add_argument("--seed", type=int, nargs="*", default=[1, 2])
     arguments.add_argument("--days", type=int, default=100)
     given = arguments.parse_args()
-    years = [company(FAMILIES[name], seed) for name in given.families for seed in given.seed]
+    years = [company(TUNED_ON[name], seed) for name in given.families for seed in given.seed]
     for span, judged in SPANS.items():
         totals = {0: Score(), given.days: Score()}
         for year in years:

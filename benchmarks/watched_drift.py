@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from benchmarks.companies import DATASETS, DAYS, FAMILIES, HELD_OUT, Company, company
+from benchmarks.companies import DATASETS, DAYS, HELD_OUT, TUNED_ON, Company, company
 from dqx_airflow.metrics.drift import SMALLEST_SHARE
 from dqx_airflow.metrics.usual_limits import DEFAULT_DAYS, DayBefore, Kind, usual_limits
 
@@ -107,11 +107,11 @@ def judge(
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n\n")[0])
-    parser.add_argument("--families", default="".join(FAMILIES))
+    parser.add_argument("--families", default="".join(TUNED_ON))
     parser.add_argument("--seed", type=int, nargs="+", default=[2026111])
     arguments = parser.parse_args()
     years = [
-        company(FAMILIES[name], seed) for name in arguments.families for seed in arguments.seed
+        company(TUNED_ON[name], seed) for name in arguments.families for seed in arguments.seed
     ]
     for reference, lags in REFERENCES.items():
         total: Counter[str] = Counter()
