@@ -306,6 +306,7 @@ class _Suggestions:
             # The largest values of a day differ by factors, as those with a long tail do.
             above, last = _limit(days.of(column.name, 1), 1, apart=5, is_log=low >= 0)
             below = max(below, 0) if low >= 0 else below
+            above = min(above, 0) if high <= 0 else above
             if math.isfinite(below) and math.isfinite(above):
                 if isinstance(low, int) and isinstance(high, int):
                     below, above = math.floor(below), math.ceil(above)
@@ -404,8 +405,10 @@ class _Suggestions:
             means, metric = days.of(name, 2), f"average({show_name(name)})"
             claim, evidence = f"{metric} within usual({metric})", "like the days before"
             if not _are_usual(means):
-                low, few = _limit(means, -1, apart=5)
-                high, many = _limit(means, 1, apart=5)
+                is_positive = min(days.of(name, 0).values()) >= 0
+                low, few = _limit(means, -1, apart=5, is_log=is_positive)
+                high, many = _limit(means, 1, apart=5, is_log=is_positive)
+                low = max(low, 0) if is_positive else low
                 limits = self._limits(f"mean_{name}", low, high)
                 if limits is None:
                     continue

@@ -182,6 +182,18 @@ def test_each_measure_has_a_claim_about_its_level_that_the_days_satisfy(tmp_path
     assert text.count('.level"') == 2
 
 
+def test_what_was_never_positive_or_negative_has_no_limit_on_the_other_side(tmp_path: Path) -> None:
+    chance = random.Random(4)
+    level = [chance.choice([1, 30, 900]) for _ in range(30)]
+    days = [
+        [{"votes": size * chance.uniform(0.5, 1.5), "owed": -row - 0.1} for row in range(20)]
+        for size in level
+    ]
+    limits = limits_of(drafted(tmp_path, days))
+    assert limits["LEAST_MEAN_VOTES"] > 0
+    assert limits["MOST_OWED"] <= 0
+
+
 def test_where_some_days_have_values_of_their_own_others_may_have_new_ones(tmp_path: Path) -> None:
     days = [
         [
