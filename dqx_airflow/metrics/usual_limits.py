@@ -1,12 +1,14 @@
 """The limits of what is usual for a metric on a day, from its values on the days before.
 
 The expected value is level x weekday x day of the month or holiday, fitted by medians, so that a
-few incidents do not move it. For volumes the factors multiply; shares and small counts are added up
-on the scale of their square roots, where their noise is about the same at every size. The level is
-the median of the last four weeks. A volume may as well be at the median of its last three days: a
-shift or a campaign alarms twice, and the way back not at all. The distance of the limits comes from
-the errors of the forecast on days without an issue: five standard deviations, or more where the
-tail of these errors is heavy. Shares of few rows have the noise of counting these.
+few incidents do not move it. For volumes the factors multiply; shares and small counts are added
+up on the scale of their square roots, where their noise is about the same at every size. The level
+is the median of the last four weeks. A day may as well be at the median of the last three: a shift
+or a campaign alarms twice, and the way back not at all. What is far from the level does not become
+one by itself: after a change of unit each day alarms until a person says that it is fine. The
+distance of the limits comes from the errors of the forecast on days without an issue: five standard
+deviations, or more where the tail of these errors is heavy; of volumes half as much again. Shares
+of few rows have the noise of counting these.
 
 numpy computes many days at once: a backtest requests all days of an assertion together.
 """
@@ -30,6 +32,14 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
+
+class Kind(str, Enum):
+    """The kind of a metric: a volume grows and shifts with the business; a share has a level."""
+
+    VOLUME = "volume"
+    OTHER = "other"
+
+
 DEFAULT_DAYS = 126
 """The default number of days before the date to compute limits from: 18 weeks, with four ends of a
 month."""
@@ -41,8 +51,19 @@ MOST_LOAD = 1.9
 """A volume that is this many times as large as expected, or as many times smaller, always fails, so
 that a double or a half load never passes."""
 
+FAR = 2.5
+"""A value that is this many times as large as its level, or as many times smaller, never becomes
+the level by itself, such as after a change of unit: it alarms until a person labels one of its days
+as fine."""
+
 _LONG = 28
 _SHORT = 3
+_NEARBY = 1.9
+"""A mean or a share may as well be at the median of its last three days, if that is at most this
+many times as large as the median of four weeks, or as many times smaller."""
+_VOLUME_WIDTH = 1.5
+"""Limits of volumes are this many times as far away as the errors alone demand, since business
+moves them. Chosen on the families `TUNED_ON` of `benchmarks.companies`."""
 _FEWEST_BEFORE = 5
 _SIGMAS = 5.0
 _RETURN_DAYS = 10_000
@@ -70,13 +91,6 @@ _MOST_SEEN = 8
 """The fewest standard errors of a factor of the calendar that counts."""
 _MOST_REPEATED = 3
 _LEAST_REPEATED = 100.0
-
-
-class Kind(str, Enum):
-    """The kind of a metric: a volume grows and shifts with the business; a share has a level."""
-
-    VOLUME = "volume"
-    OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +134,17 @@ class _Scale:
     least: float
     is_log: bool = False
     counting: float = 0.0
+    is_linear: bool = False
+
+    def distance(self, level: Floats, factor: float) -> Floats:
+        """The distance on this scale between a level and its multiple by a factor."""
+        import numpy as np
+
+        if self.is_log:
+            return np.full(level.shape, math.log(factor))
+        if self.is_linear:
+            return np.full(level.shape, np.inf)
+        return np.abs(level) * (math.sqrt(factor) - 1)
 
 
 def known_text(on: date, labels: Mapping[date, bool]) -> str:
@@ -179,9 +204,8 @@ def _limits(days: Sequence[DayBefore], kind: Kind, country: str | None) -> list[
     for scale in dict.fromkeys(scales[row] for row in enough):
         rows = [row for row in enough if scales[row] is scale]
         fit = _Fit.of(scale, values[rows], [days[row].date for row in rows], country)
-        reach, least, most = fit.reaches(kind, fine[rows])
-        ends = zip(least - reach, fit.expected, most + reach, strict=True)
-        for number, (row, own) in enumerate(zip(rows, ends, strict=True)):
+        ends = fit.ends(kind, fine[rows])
+        for number, (row, own) in enumerate(zip(rows, zip(*ends, strict=True), strict=True)):
             low, middle, high = sorted(map(scale.back, map(float, own)))
             if all(map(math.isfinite, (low, middle, high))):
                 found[row] = UsualLimits(low, high, middle, repeated[row], fit, number)
@@ -310,7 +334,7 @@ def _share_scale(of_a_row: float, is_complement: bool) -> _Scale:
 
 @lru_cache(maxsize=64)
 def _linear(least: float) -> _Scale:
-    return _Scale(lambda values: values, lambda value: value, least)
+    return _Scale(lambda values: values, lambda value: value, least, is_linear=True)
 
 
 @dataclass(frozen=True)
@@ -352,51 +376,98 @@ class _Fit:
         today = weekday[:, 0, 0], effects[:, length]
         return cls(scale, dates, *today, doubts, names, adjusted, known, order)
 
-    @property
-    def expected(self) -> Floats:
-        return _median(self.level_days[:, -_LONG:]) + self.weekdays + self.events
-
-    def reaches(self, kind: Kind, fine: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
-        """The distances of the limits from the expected values, and the smallest and the largest of
-        these values."""
+    def ends(self, kind: Kind, fine: NDArray[np.bool_]) -> tuple[Floats, Floats, Floats]:
+        """The lower limits, the expected values and the upper limits, on the scale."""
         import numpy as np
 
         scale = self.scale
-        known = self.level_days
-        length = self.level_days.shape[1]
-        levels = [_before(known, _LONG, every=7)]
-        if kind is Kind.VOLUME:
-            levels.append(_before(known, _SHORT))
-        errors = np.fmin.reduce([np.abs(known - level[:, :length]) for level in levels])
-        sigma = np.maximum(_SIGMA_OF_MEDIAN * _median(errors), scale.least / 4)
         is_fine = np.take_along_axis(fine, self.order, 1)
+        known = self._without_unseen_shifts(is_fine)
+        left = np.argsort(~np.isnan(known), axis=1, kind="stable")
+        known = np.take_along_axis(known, left, 1)
+        is_fine = np.take_along_axis(is_fine, left, 1)
+        length = known.shape[1]
+        long, short = _before(known, _LONG, every=7), _before(known, _SHORT)
+        errors = np.fmin(np.abs(known - long[:, :length]), np.abs(known - short[:, :length]))
+        sigma = np.maximum(_SIGMA_OF_MEDIAN * _median(errors), scale.least / 4)
         is_gross = errors > _GROSS * sigma[:, None]
         usual = np.where(is_gross & ~is_fine, np.nan, errors)
-        tail = _quantile(usual, _TAIL)
-        far = _quantile(usual, (1 + _TAIL) / 2)
-        reach = tail + (far - tail) / math.log(2) * math.log(_RETURN_DAYS * (1 - _TAIL))
-        if kind is Kind.OTHER:  # its tail is rarely heavy, but of issues without a label
-            reach = np.minimum(reach, _MOST_SIGMAS_OF_OTHERS * sigma)
-        half = np.maximum(np.maximum(_SIGMAS * sigma, reach), scale.least)
-        is_counting = sigma <= _COUNTING * scale.counting
-        half = np.where(is_counting, np.maximum(_COUNTING_SIGMAS * sigma, scale.least), half)
-        if scale.is_log:
-            half = np.minimum(half, math.log(MOST_LOAD))
-        expected, *short = (level[:, length] for level in levels)
+        half = self._half(kind, sigma, usual)
+        expected, recent = long[:, length], short[:, length]
+        if kind is Kind.OTHER:
+            is_near = np.abs(recent - expected) <= scale.distance(expected, _NEARBY)
+            recent = np.where(is_near, recent, np.nan)
         yesterday = np.where(fine[:, -1], self.adjusted[:, -1], np.nan)
         # a level that a person accepted, until it is the median of four weeks
         is_accepted = (is_gross & is_fine)[:, -(_LONG // 2 + 1) :].any(1)
         accepted = np.where(is_accepted, _median(known[:, -_SHORT:]), np.nan)
-        now = np.array([expected, *short, yesterday, accepted])
+        now = np.array([expected, recent, yesterday, accepted])
         least = np.fmin.reduce(now)
         most = np.fmax.reduce(now)
-        if scale.is_log:  # nearby levels are noise, and no reason to let a double load pass
+        if kind is Kind.VOLUME and scale.is_log:
+            # nearby levels are noise, and no reason to let a double load pass
             room = math.log(MOST_LOAD) - half
             least = np.where(expected - least > half, least, np.maximum(least, expected - room))
             most = np.where(most - expected > half, most, np.minimum(most, expected + room))
         on_top = self.weekdays + self.events
         half = half + self.doubts
-        return half, least + on_top, most + on_top
+        return least + on_top - half, _median(known[:, -_LONG:]) + on_top, most + on_top + half
+
+    def _half(self, kind: Kind, sigma: Floats, usual: Floats) -> Floats:
+        """The distance of the limits from the level, from the usual errors."""
+        import numpy as np
+
+        scale = self.scale
+        tail = _quantile(usual, _TAIL)
+        far = _quantile(usual, (1 + _TAIL) / 2)
+        reach = tail + (far - tail) / math.log(2) * math.log(_RETURN_DAYS * (1 - _TAIL))
+        if kind is Kind.OTHER:  # its tail is rarely heavy, but of issues without a label
+            reach = np.minimum(reach, _MOST_SIGMAS_OF_OTHERS * sigma)
+        half = np.maximum(_SIGMAS * sigma, reach)
+        if kind is Kind.VOLUME and scale.is_log:
+            half = _VOLUME_WIDTH * half
+        half = np.maximum(half, scale.least)
+        is_counting = sigma <= _COUNTING * scale.counting
+        half = np.where(is_counting, np.maximum(_COUNTING_SIGMAS * sigma, scale.least), half)
+        if kind is Kind.VOLUME and scale.is_log:
+            half = np.minimum(half, math.log(MOST_LOAD))
+        return half
+
+    def _without_unseen_shifts(self, is_fine: NDArray[np.bool_]) -> Floats:
+        """The known days without those that are far from the level before them, as after a change
+        of unit, unless a person labelled such a day as fine."""
+        import numpy as np
+
+        known = self.level_days
+        middle = _median(known)[:, None]
+        errors = np.abs(known - middle)
+        noise = _GROSS * np.maximum(_SIGMA_OF_MEDIAN * _median(errors), self.scale.least / 4)
+        is_apart = errors > self.scale.distance(middle, FAR) / 2
+        rows = np.flatnonzero(is_apart.any(1))
+        left = known.copy()
+        if len(rows):
+            left[rows] = self._seen_shifts(known[rows], is_fine[rows], noise[rows])
+        return left
+
+    def _seen_shifts(self, known: Floats, is_fine: NDArray[np.bool_], noise: Floats) -> Floats:
+        """The known days, one after the other, without those that are far from the level that the
+        days before them have, and from the last value that is labelled as fine."""
+        import numpy as np
+
+        left = known.copy()
+        accepted = np.full(len(known), np.nan)
+        # from the level of the first half, so that an incident at its beginning is none
+        first = _median(known[:, : known.shape[1] // 2])
+        kept = np.repeat(first[:, None], _LONG, 1)
+        for column, own in enumerate(known.T):
+            accepted = np.where(is_fine[:, column], own, accepted)
+            level = _median(kept)
+            far = np.maximum(self.scale.distance(level, FAR), noise)
+            is_far = (np.abs(own - level) > far) & ~(np.abs(own - accepted) <= far)
+            left[is_far, column] = np.nan
+            is_kept = ~is_far & ~np.isnan(own)
+            kept[is_kept] = np.column_stack([kept[is_kept, 1:], own[is_kept]])
+        return left
 
     def text(self, row: int) -> str:
         """The factors of a day in words; none on scales where effects are added."""

@@ -167,12 +167,32 @@ def test_a_label_accepts_a_shift_at_once_and_its_new_level_is_as_closely_watched
     assert alarms(dates, values, kind, labels={150: False}) == [150, 170]
 
 
-def test_a_mean_without_a_label_alarms_until_the_shift_is_the_level_of_four_weeks() -> None:
-    dates, values = volumes(lambda day: 1.7 if day >= 150 else 1, days=170)
-    without = alarms(dates, values, Kind.OTHER)
-    assert without == list(range(150, 164))
-    of_another_metric = {140: False}
-    assert alarms(dates, values, Kind.OTHER, labels=of_another_metric) == without
+def test_a_week_of_lower_prices_alarms_for_two_days() -> None:
+    dates, prices = volumes(lambda day: 0.7 if 150 <= day < 157 else 1, days=165)
+    assert alarms(dates, prices, Kind.OTHER) == [150, 151]
+
+
+@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize("factor", [0.001, 3.6])
+def test_another_unit_alarms_until_a_person_says_that_it_is_fine(kind: Kind, factor: float) -> None:
+    dates, values = volumes(lambda day: factor if day >= 150 else 1, days=180)
+    assert alarms(dates, values, kind) == list(range(150, 180))
+    said = alarms(dates, values, kind, labels={160: False})
+    assert said == list(range(150, 161))
+
+
+def test_a_leak_that_stays_alarms_each_day() -> None:
+    dates, values = volumes(lambda day: 4 if day >= 150 else 1, days=180)
+    shares = [value / 1e6 for value in values]
+    assert alarms(dates, shares, Kind.OTHER) == list(range(150, 180))
+
+
+def test_noisy_means_and_maxima_have_no_limit_of_a_load() -> None:
+    chance = random.Random(1)
+    dates = [LAST - timedelta(days=300 - number) for number in range(300)]
+    values = [500 * chance.lognormvariate(0, 0.45) for _ in dates]
+    assert alarms(dates, values, Kind.OTHER) == []
+    assert len(alarms(dates, values, Kind.VOLUME)) > 10
 
 
 @pytest.mark.slow
@@ -182,7 +202,7 @@ def test_the_day_after_a_campaign_is_usual() -> None:
 
 
 def test_labelled_issues_never_enter_the_baseline() -> None:
-    dates, values = volumes(lambda day: 0.3 if 150 <= day < 162 else 1)
+    dates, values = volumes(lambda day: 0.5 if 150 <= day < 162 else 1)
     assert alarms(dates, values) == [150, 151]
     labelled = alarms(dates, values, labels=dict.fromkeys(range(150, 161), True))
     assert labelled == list(range(150, 162))
