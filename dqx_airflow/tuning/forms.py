@@ -23,12 +23,21 @@ from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.calls import CHANGES, HOLIDAYS, USUAL, USUAL_LIMITS, WINDOWS
 from dqx_airflow.results.past_days import PastDay
 from dqx_airflow.tuning import tuner
+from dqx_airflow.tuning.alarm_holidays import AlarmHolidays, alarm_holidays
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.costs import KnownTruth, label_of
 from dqx_airflow.tuning.proposals import Proposal, ProposedForm
 from dqx_airflow.tuning.protection import judge_change
 from dqx_airflow.tuning.suite_file import SuiteText, assertion_of, claim_text
-from dqx_airflow.tuning.tuner import AGENT, KnownPast, Rules, Tuned, change_of, is_weekly, passing
+from dqx_airflow.tuning.tuner import (
+    AGENT,
+    KnownPast,
+    Rules,
+    Tuned,
+    change_of,
+    is_weekly,
+    passing_then_and_now,
+)
 from dqx_airflow.values import Status
 from dqx_airflow.values.exact import NUMBERS
 
@@ -42,9 +51,6 @@ _DAYS_OF_LEARNING = 91
 """Three months: before that, no end of a month is usual. Where there are enough later days, they
 alone decide."""
 
-_MOST_ALARMS = 0.08
-"""The share of days on which a form may alarm more often, if it misses no more: with tighter limits
-it finds issues that no one could label, since nothing alarmed."""
 _DECIDED = (Status.PASSED, Status.FAILED)
 
 
@@ -67,8 +73,50 @@ class _Alarms:
         return cls(counted[False, True], counted[True, False], counted[None, True])
 
     @property
+    def all(self) -> int:
+        """The alarms that were not issues, as far as anyone knows."""
+        return self.false + self.unlabelled
+
+    def is_better_than(self, other: _Alarms) -> bool:
+        """Whether fewer days alarm or are missed, and no more of either."""
+        adds = self.missed > other.missed or self.false > other.false or self.all > other.all
+        return not adds and (self.missed < other.missed or self.all < other.all)
+
+    @property
     def fields(self) -> dict[str, int]:
         return {"false_alarms": self.false, "missed": self.missed, "unlabelled": self.unlabelled}
+
+
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """Another form of an assertion, judged on the past: the verdicts on all days, today's and its
+    own, and the days that decide."""
+
+    row: int
+    form: ProposedForm
+    after: nodes.Suite
+    tried: Backtest
+    was: Sequence[Status | None]
+    becomes: Sequence[Status | None]
+    days: Sequence[int]
+    known: Sequence[KnownTruth | None]
+
+    @property
+    def before(self) -> _Alarms:
+        return _Alarms.of(self.was, self.known, self.days)
+
+    @property
+    def now(self) -> _Alarms:
+        return _Alarms.of(self.becomes, self.known, self.days)
+
+    @property
+    def alarm_days(self) -> set[int]:
+        """The days on which the form alarms without a known issue."""
+        return {
+            day
+            for day in self.days
+            if self.becomes[day] is Status.FAILED and label_of(self.known[day]) is not True
+        }
 
 
 def tuned_forms(
@@ -78,36 +126,53 @@ def tuned_forms(
     gate: str | None = None,
     holidays: str | None = None,
 ) -> dict[int, Tuned]:
-    """The assertions that should follow what is usual, by their row.
+    """The assertions that should follow what is usual, by their row: those that then have fewer
+    alarms or misses, and no more of either.
 
-    :param holidays: the country whose public holidays they know.
+    :param holidays: the country whose public holidays they know; without it, the country on whose
+        holidays alarms fall is tried.
     """
     labels = sum(label is not None for row in past.backtest.labels for label in row)
     fewest = FEWEST_DAYS if labels >= rules.fewest_labels else _DAYS_WITHOUT_LABELS
     if len({*past.backtest.dates}) < fewest:
         return {}  # before any form is tried, which costs the most
-    forms = {
-        row: form
-        for row, assertion in enumerate(past.backtest.assertions)
-        if not assertion.is_required and assertion.tunables
-        for form in _forms(past.backtest.suite, assertion.check, assertion.name, text, holidays)
-    }
-    tried = ((row, _tuned(past, row, form, text, fewest, gate)) for row, form in forms.items())
-    return {row: tuned for row, tuned in tried if tuned is not None}
+    trials = _trials(past, text, fewest, holidays)
+    on_holidays = None
+    if holidays is None:
+        dates = past.backtest.dates
+        alarms = {dates[day] for trial in trials.values() for day in trial.alarm_days}
+        on_holidays = alarm_holidays(alarms, dates[0], dates[-1])
+    if on_holidays is not None:
+        knowing = _trials(past, text, fewest, on_holidays.country)
+        trials |= {
+            row: trial
+            for row, trial in knowing.items()
+            if row in trials and trial.now.is_better_than(trials[row].now)
+        }
+    tuned = ((row, _tuned(past, trial, gate, on_holidays)) for row, trial in trials.items())
+    return {row: found for row, found in tuned if found is not None}
 
 
-def _tuned(
-    past: KnownPast,
-    row: int,
-    form: ProposedForm,
-    source: SuiteText,
-    fewest_days: int,
-    gate: str | None,
-) -> Tuned | None:
+def _trials(
+    past: KnownPast, text: SuiteText, fewest_days: int, holidays: str | None
+) -> dict[int, _Trial]:
+    """The forms that can be tried, by the row of their assertion."""
+    found = {}
+    for row, assertion in enumerate(past.backtest.assertions):
+        if assertion.is_required or not assertion.tunables:
+            continue
+        for form in _forms(past.backtest.suite, assertion.check, assertion.name, text, holidays):
+            trial = _trial(past, row, form, text, fewest_days)
+            if trial is not None:
+                found[row] = trial
+    return found
+
+
+def _trial(
+    past: KnownPast, row: int, form: ProposedForm, source: SuiteText, fewest_days: int
+) -> _Trial | None:
+    """None if the form cannot be written, or too few days are known."""
     backtest = past.backtest
-    assertion = backtest.assertions[row]
-    about = (assertion.name, "another form")
-    known = past.shared(row)
     try:
         after = source.changed(form=form)
     except (SourceError, RequestError):
@@ -119,19 +184,28 @@ def _tuned(
         for day, pair in enumerate(zip(was, becomes, strict=True))
         if all(status in _DECIDED for status in pair)
     ]
-    first = backtest.dates[0]
-    late = [day for day in days if (backtest.dates[day] - first).days >= _DAYS_OF_LEARNING]
     if backtest.count_dates(days) < fewest_days:
         return None
+    first = backtest.dates[0]
+    late = [day for day in days if (backtest.dates[day] - first).days >= _DAYS_OF_LEARNING]
     days = late if backtest.count_dates(late) >= FEWEST_DAYS else days
-    before, now = (_Alarms.of(statuses, known, days) for statuses in (was, becomes))
-    allowed = before.false + before.unlabelled + _MOST_ALARMS * len(days)
-    if now.missed > before.missed or now.false + now.unlabelled > allowed:
+    return _Trial(row, form, after, tried, was, becomes, days, past.shared(row))
+
+
+def _tuned(
+    past: KnownPast, trial: _Trial, gate: str | None, on_holidays: AlarmHolidays | None
+) -> Tuned | None:
+    """The proposal of a form; None if it does not help, or is not allowed."""
+    backtest = past.backtest
+    row, days, known = trial.row, trial.days, trial.known
+    before, now = trial.before, trial.now
+    if not now.is_better_than(before):
         return None
-    if judge_change(backtest.suite, after, AGENT, form=form).refusals:
+    if judge_change(backtest.suite, trial.after, AGENT, form=trial.form).refusals:
         return None
+    assertion = backtest.assertions[row]
     labels = sum(truth is not None and truth.is_label for truth in known)
-    passes = passing(past, row, days, tried)
+    passes = passing_then_and_now(past, row, days, trial.tried)
     dates = backtest.dates
     evidence: dict[str, Any] = {
         "from": dates[0].isoformat(),
@@ -146,11 +220,11 @@ def _tuned(
         "passes": passes,
         "changes": [
             {
-                **change_of(past, row, day, (was[day], becomes[day]), days),
+                **change_of(past, row, day, (trial.was[day], trial.becomes[day]), days),
                 "label": label_of(known[day]),
             }
             for day in days
-            if was[day] is not becomes[day]
+            if trial.was[day] is not trial.becomes[day]
         ],
     }
     reason = (
@@ -159,9 +233,12 @@ def _tuned(
         f"{before.missed} -> {now.missed}, alarms without a label {before.unlabelled} -> "
         f"{now.unlabelled} ({labels} labels, with the labels of its dataset); {passes}"
     )
+    if on_holidays is not None and HOLIDAYS in trial.form.claim:
+        evidence["holidays"] = on_holidays.country
+        reason += f"; {on_holidays}"
     name = backtest.suite.name.value
-    proposal = Proposal(name, AGENT, reason=reason, gate=gate, evidence=evidence, form=form)
-    return Tuned(about, proposal, reason, labels)
+    proposal = Proposal(name, AGENT, reason=reason, gate=gate, evidence=evidence, form=trial.form)
+    return Tuned((assertion.name, "another form"), proposal, reason, labels)
 
 
 # The form

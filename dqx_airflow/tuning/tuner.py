@@ -291,7 +291,7 @@ def _passing_with(
     after = with_values(past.backtest.suite, values)
     shown = []
     for row in rows:
-        text = passing(past, row, days, past.alone(row, after).backtest)
+        text = passing_then_and_now(past, row, days, past.alone(row, after).backtest)
         name = past.backtest.assertions[row].name
         shown.append(text if len(rows) == 1 else f"'{name}': {text}")
     return "; ".join(shown)
@@ -309,14 +309,30 @@ def _changed_values(
     )
 
 
-def passing(past: KnownPast, row: int, days: Sequence[int], tried: Backtest) -> str:
-    """A sentence about the range that an assertion lets pass on a median day in another version of
-    the suite, with the number of known issues beyond each limit."""
+def passing_then_and_now(past: KnownPast, row: int, days: Sequence[int], tried: Backtest) -> str:
+    """A sentence about the ranges that an assertion lets pass today, and as the only assertion of
+    another version of the suite."""
+    today = _passing(past, row, days, past.backtest, row)
+    proposed = _passing(past, row, days, tried, 0)
+    if today is None or proposed is None:
+        return "its values have no scale"
+    return f"today it lets pass {today}; as proposed, {proposed}"
+
+
+def _passing(
+    past: KnownPast, row: int, days: Sequence[int], judged: Backtest, position: int
+) -> str | None:
+    """The range that an assertion lets pass on a median day, with the number of known issues beyond
+    each limit.
+
+    :param position: the row of the assertion in a version of the suite.
+    """
     shown = []
-    for op, limits in tried.limits(0):
+    for op, limits in judged.limits(position):
+        values = judged.compared(position)
         known = {
             day: (nearest_float(value), limit)
-            for day, (value, limit) in enumerate(zip(tried.compared(0), limits, strict=True))
+            for day, (value, limit) in enumerate(zip(values, limits, strict=True))
             if isinstance(value, NUMBERS) and limit is not None
         }
         usual = [known[day] for day in days if day in known and known[day][0]]
@@ -333,7 +349,7 @@ def passing(past: KnownPast, row: int, days: Sequence[int], tried: Backtest) -> 
             f"{word} {format_value(round(share, 2))} times the day's value, such as "
             f"{example:,.10g} ({issues} known issue{'' if issues == 1 else 's'} beyond)"
         )
-    return f"it lets pass {' and '.join(shown)}" if shown else "its values have no scale"
+    return " and ".join(shown) or None
 
 
 def no_win(trials: Sequence[costs.Trial]) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import math
 import random
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date, timedelta
@@ -15,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from dqx_airflow.errors import ChangeRefusedError, RequestError, SourceError
+from dqx_airflow.metrics.usual_limits import holidays_of
 from dqx_airflow.plan.measurements import Measurements
 from dqx_airflow.results.past_days import PastDay
 from dqx_airflow.tuning.backtest import Backtest
@@ -132,6 +134,58 @@ def test_a_limit_that_follows_the_weekday_is_proposed_with_its_evidence(seed: in
     assert {n for n, status in enumerate(statuses) if status is Status.FAILED} >= set(lost)
     assert statuses.count(Status.FAILED) <= len(lost) + 4
     assert judge_change(sound_suite(PLAIN), after, AGENT, form=form).needs_review
+
+
+def known_days(
+    values: Mapping[int, int], labels: Mapping[int, bool], first: date = FIRST
+) -> list[PastDay]:
+    return [
+        replace(day, date=first + (day.date - FIRST), verdicts={})
+        for day in days_of(values, labels)
+    ]
+
+
+def test_a_form_that_adds_alarms_is_not_proposed() -> None:
+    chance = random.Random(3)
+    values = {n: int(1000 * chance.gauss(1, 0.02)) for n in range(150)}
+    values |= dict.fromkeys((100, 112, 124, 136), 800)  # fine days that LEAST lets pass
+    plain = PLAIN.replace("LEAST = 900", "LEAST = 700")
+    assert form_of(tuned(plain, days_of(values, dict.fromkeys((40, 50, 60, 70), False)))) is None
+
+
+def test_a_form_that_changes_no_verdict_is_not_proposed() -> None:
+    values = season(1)
+    plain = PLAIN.replace("LEAST = 900", "LEAST = 100")
+    assert form_of(tuned(plain, days_of(values, dict.fromkeys((40, 50, 60, 70), False)))) is None
+
+
+def test_today_s_limit_stands_beside_the_proposed_one() -> None:
+    values = season(1)
+    labels = {n: False for n in range(34, 182, 13) if values[n] < 900}
+    one = form_of(tuned(PLAIN, days_of(values, labels)))
+    assert one is not None
+    assert re.search(
+        r"today it lets pass down to [\d.]+ times the day's value, such as 900 \(0 known issues "
+        r"beyond\); as proposed, down to 0\.[5-9]\d* times",
+        one.reason,
+    )
+
+
+def test_public_holidays_on_which_alarms_fall_are_found_and_tried() -> None:
+    first = date(2024, 10, 1)
+    public = holidays_of("US", first, first + timedelta(days=300))
+    chance = random.Random(1)
+    values = {
+        n: int(1000 * chance.gauss(1, 0.03) * (0.3 if first + timedelta(days=n) in public else 1))
+        for n in range(300)
+    }
+    labels = {n: False for n in values if first + timedelta(days=n) in public and n > 40}
+    one = form_of(tuned(PLAIN, known_days(values, labels, first)))
+    assert one is not None
+    assert one.proposal is not None
+    assert one.proposal.form is not None
+    assert one.proposal.form.claim == 'num_rows() >= lowest_usual(num_rows(), holidays "US")'
+    assert "days with alarms are holidays of US" in one.reason
 
 
 def test_too_few_labels_give_no_proposal_and_the_number_missing() -> None:

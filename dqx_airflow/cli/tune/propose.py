@@ -60,7 +60,8 @@ def propose(
     :param profile_days: Include or exclude days on which a profile is active.
     :param max_move: The largest change of a value, as a share of its range.
     :param min_labels: The minimum number of labels for a proposal.
-    :param holidays: Consider the public holidays of this country or region: US, DE-BY.
+    :param holidays: Consider the public holidays of this country or region: US, DE-BY. Without
+        it, the country on whose holidays alarms fall is tried.
     :param queue: Put the proposals into the review queue; values of assertions with @auto_approve
         are written at once.
     :param output_dir: Write each proposal and its charts to this folder.
