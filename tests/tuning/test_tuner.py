@@ -89,9 +89,9 @@ def test_a_limit_lies_between_false_alarms_and_a_known_issue() -> None:
     assert found.proposal is not None
     assert found.proposal.values == {"LEAST": 350}, "about halfway from 414 to 300"
     evidence = found.proposal.evidence
-    assert (
-        evidence["passes"] == "it lets pass down to 0.58 times the day's value, such as 350 "
-        "(1 known issue beyond)"
+    assert evidence["passes"] == (
+        "today it lets pass down to 0.83 times the day's value, such as 500 (1 known issue beyond); "
+        "as proposed, down to 0.58 times the day's value, such as 350 (1 known issue beyond)"
     )
     assert found.proposal.reason.endswith(evidence["passes"])
     assert evidence["held_out"]["before"]["false_alarms"] > 0
@@ -218,8 +218,10 @@ def test_tunables_that_share_an_assertion_move_together() -> None:
     assert found.proposal is not None
     assert found.proposal.values == {"LOW": 450, "HIGH": 780}
     assert found.proposal.evidence["passes"] == (
-        "it lets pass down to 0.75 times the day's value, such as 450 (0 known issues beyond) and "
-        "up to 1.3 times the day's value, such as 780 (0 known issues beyond)"
+        "today it lets pass down to 0.83 times the day's value, such as 500 (0 known issues "
+        "beyond) and up to 1.17 times the day's value, such as 700 (0 known issues beyond); as "
+        "proposed, down to 0.75 times the day's value, such as 450 (0 known issues beyond) and up "
+        "to 1.3 times the day's value, such as 780 (0 known issues beyond)"
     )
 
 
