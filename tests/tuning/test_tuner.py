@@ -90,8 +90,9 @@ def test_a_limit_lies_between_false_alarms_and_a_known_issue() -> None:
     assert found.proposal.values == {"LEAST": 350}, "about halfway from 414 to 300"
     evidence = found.proposal.evidence
     assert evidence["passes"] == (
-        "today it lets pass down to 0.83 times the day's value, such as 500 (1 known issue beyond); "
-        "as proposed, down to 0.58 times the day's value, such as 350 (1 known issue beyond)"
+        "today it lets pass down to 0.83 times the day's value, such as 500 (1 known issue "
+        "beyond); as proposed, down to 0.58 times the day's value, such as 350 (1 known issue "
+        "beyond)"
     )
     assert found.proposal.reason.endswith(evidence["passes"])
     assert evidence["held_out"]["before"]["false_alarms"] > 0
