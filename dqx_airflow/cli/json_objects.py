@@ -49,6 +49,8 @@ def alert_object(alert: Alert) -> JsonObject:
         status=verdict.status,
         reason=verdict.reason,
         label=None if label is None else _label_object(alert.label_kind, label),
+        cause=alert.cause or None,
+        since=alert.since,
     )
 
 

@@ -12,11 +12,13 @@ from typing import TypeAlias
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results import schema
+from dqx_airflow.results.causes import Failure, Side, causes_of
 from dqx_airflow.results.past_runs import PastRun, past_runs, runs_of_suite
 from dqx_airflow.results.query import RunsWanted, StoredResults, equals, is_in, opened
 from dqx_airflow.results.report_rows import verdict_from_row
 from dqx_airflow.results.stored_labels import Label, read_labels
 from dqx_airflow.values import FailingRow, RunKey, Status, Verdict
+from dqx_airflow.values.exact import NUMBERS
 
 OF_VERDICTS = tuple(
     name for name in schema.RESULTS_SCHEMA.names if name not in ("month", "run_id", "position")
@@ -60,7 +62,9 @@ class Alert:
 
     `map_index` is the index of the instance of a mapped gate, -1 if the gate is not mapped.
     `attempt_id` is the id of the scheduler's attempt. If the failure is a dataset without rows,
-    `explains` are the names of the other failures on that dataset."""
+    `explains` are the names of the other failures on that dataset. `cause` is the number of its
+    cause among the alerts that were asked for, from 1 on, and `since` the first date of the cause
+    among them; 0 and None for a pass."""
 
     gate: str
     date: date
@@ -72,6 +76,8 @@ class Alert:
     attempt_id: str = ""
     scheduler_run: str = ""
     explains: tuple[str, ...] = ()
+    cause: int = 0
+    since: date | None = None
 
     @property
     def key(self) -> AssertionOfGate:
@@ -109,8 +115,47 @@ def alerts(
     wanted = runs_of_suite(suite, since, until, gate, map_index)
     runs = past_runs(results, wanted, OF_VERDICTS)
     labels = read_labels(results, gates={run.gate for run in runs}, since=since, until=until)
-    judged = alerts_among(runs, labels)
+    judged = with_causes(alerts_among(runs, labels), runs)
     return tuple(alert for alert in judged if not (unlabelled and alert.label))
+
+
+def with_causes(alerts: Sequence[Alert], runs: Iterable[PastRun]) -> tuple[Alert, ...]:
+    """The alerts with the number and the first date of their cause.
+
+    :param runs: all runs of their gates on these days, so that the date before is known.
+    """
+    dates: dict[tuple[str, int], list[date]] = {}
+    for run in runs:
+        dates.setdefault((run.gate, run.map_index), []).append(run.date)
+    befores = {
+        key: dict(zip(sorted({*judged})[1:], sorted({*judged}), strict=False))
+        for key, judged in dates.items()
+    }
+    failures = {
+        _failure(alert, befores.get((alert.gate, alert.map_index), {}).get(alert.date)): number
+        for number, alert in enumerate(alerts)
+        if alert.verdict.status is Status.FAILED
+    }
+    listed = [*alerts]
+    for cause, together in enumerate(causes_of(failures), start=1):
+        since = min(failure.date for failure in together)
+        for failure in together:
+            number = failures[failure]
+            listed[number] = replace(listed[number], cause=cause, since=since)
+    return tuple(listed)
+
+
+def _failure(alert: Alert, before: date | None) -> Failure:
+    verdict = alert.verdict
+    instance = alert.gate, alert.map_index
+    side = None
+    value, limit = verdict.scaled_value, verdict.threshold  # the lower one of two limits
+    if isinstance(value, NUMBERS) and isinstance(limit, NUMBERS) and value != limit:
+        side = Side.BELOW if value < limit else Side.ABOVE
+    dag, _, task = alert.gate.partition(".")
+    datasets = tuple((*instance, name) for name in verdict.datasets)
+    runs_together = (dag if task else alert.gate, alert.map_index)
+    return Failure(alert.key, runs_together, datasets, alert.date, before, verdict.metric, side)
 
 
 def alerts_among(runs: Iterable[PastRun], labels: Iterable[Label]) -> tuple[Alert, ...]:

@@ -71,6 +71,18 @@ def test_alerts_are_the_failures_of_the_last_days(root: Path) -> None:
     assert "8 (4 x 2)" in "\n".join(table)
 
 
+def test_failures_of_one_cause_are_named_together(root: Path) -> None:
+    listed = alerts()
+    by_cause: dict[int, list[tuple[str, str]]] = {}
+    for one in listed:
+        by_cause.setdefault(one["cause"], []).append((one["since"], one["date"]))
+    assert len(by_cause) < len(listed)
+    assert all(since == min(own)[1] for own in by_cause.values() for since, _ in own)
+    printed = dql("tune", "alerts", "suite.dql", "--to", "2024-12-07", "--gate", "orders_gate")
+    assert f"8 failures have {len(by_cause)} causes:" in printed
+    assert "  2024-12-03 to 2024-12-04: orders.volume.min_rows, orders.volume.stable" in printed
+
+
 def test_a_suite_with_errors_can_be_labelled(root: Path) -> None:
     """Only its name is needed, which identifies it in the results."""
     alert = ("--date", "2024-12-03", "--assertion", "orders.volume.min_rows", "--false-positive")

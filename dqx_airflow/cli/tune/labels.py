@@ -5,7 +5,7 @@ whether there was a real issue, also from a CSV file.
 from __future__ import annotations
 
 import csv
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -25,6 +25,7 @@ from dqx_airflow.cli.decisions import (
 )
 from dqx_airflow.cli.json_objects import alert_object
 from dqx_airflow.cli.stores import ResultsRootOption, results_of
+from dqx_airflow.cli.suites import count_text
 from dqx_airflow.diagnostics import diagnostic
 from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import RequestError
@@ -36,6 +37,9 @@ if TYPE_CHECKING:
     from dqx_airflow.results.query import RunsWanted, StoredResults
     from dqx_airflow.results.stored_labels import Label
     from dqx_airflow.values import MetricValue, Verdict
+
+
+_MOST_NAMED = 8
 
 
 def alerts(
@@ -82,6 +86,29 @@ def alerts(
     elif format == "csv":
         text = _alerts_csv(listed)
     print_list(text, *_alerts_table(listed), nothing)
+    if text is None:
+        for line in _causes_of(listed):
+            typer.echo(line)
+
+
+def _causes_of(listed: Sequence[Alert]) -> Iterator[str]:
+    """Yields a line with the number of causes, if these are fewer than the failures, and one for
+    each cause of several failures."""
+    from dqx_airflow.cli.reports import printable
+
+    by_cause: dict[int, list[Alert]] = {}
+    for alert in listed:
+        if alert.cause:
+            by_cause.setdefault(alert.cause, []).append(alert)
+    failures = sum(map(len, by_cause.values()))
+    if failures == len(by_cause):
+        return
+    yield f"\n{failures} failures have {count_text(len(by_cause), 'cause')}:"
+    for together in by_cause.values():
+        first, last = together[0].since or together[0].date, together[-1].date
+        days = f"{first}" if first == last else f"{first} to {last}"
+        names = dict.fromkeys(alert.verdict.name for alert in together)
+        yield f"  {days}: {printable(diagnostic.listed([*names], most=_MOST_NAMED))}"
 
 
 def _newest_before(results: StoredResults, wanted: RunsWanted) -> date | None:
