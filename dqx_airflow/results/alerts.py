@@ -12,7 +12,7 @@ from typing import TypeAlias
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results import schema
-from dqx_airflow.results.causes import Failure, Side, causes_of
+from dqx_airflow.results.causes import Day, Failure, Side, causes_of
 from dqx_airflow.results.past_runs import PastRun, past_runs, runs_of_suite
 from dqx_airflow.results.query import RunsWanted, StoredResults, equals, is_in, opened
 from dqx_airflow.results.report_rows import verdict_from_row
@@ -77,7 +77,7 @@ class Alert:
     scheduler_run: str = ""
     explains: tuple[str, ...] = ()
     cause: int = 0
-    since: date | None = None
+    since: Day | None = None
 
     @property
     def key(self) -> AssertionOfGate:

@@ -15,6 +15,10 @@ from dataclasses import dataclass
 from datetime import date
 from enum import Enum
 from itertools import groupby
+from typing import TypeAlias
+
+Day: TypeAlias = date
+"""The type of dates in classes that have a field `date`."""
 
 MOVING_TOGETHER = ("num_rows", "sum", "average")
 """The metrics whose side says how a dataset moved, most telling first."""
@@ -43,8 +47,8 @@ class Failure:
     assertion: Hashable
     dag: Hashable
     datasets: tuple[Hashable, ...]
-    date: date
-    before: date | None
+    date: Day
+    before: Day | None
     metric: str | None = None
     side: Side | None = None
 
