@@ -96,6 +96,19 @@ def test_a_proposal_is_approved_and_written_with_its_history(here: Path) -> None
     assert dql("review") == "no pending proposals\n"
 
 
+def test_a_row_fits_a_screen_and_the_rest_stands_below_it(here: Path) -> None:
+    counts = {"before": {"false_alarms": 6, "missed": 1}, "after": {"false_alarms": 0, "missed": 1}}
+    change = {"date": "2024-12-07", "label": False}
+    reason = "on 91 held-out days: " + "what passes today, and what would pass; " * 10
+    made = nulls(0.0725, reason=reason, evidence={"held_out": counts, "changes": [change]})
+    propose("results", made)
+    _, row, *details = dql("review").splitlines()
+    assert len(row) <= 120
+    assert row.endswith("MAX_NULLS: 0.05 -> 0.0725  false alarms 6 -> 0, missed 1 -> 1")
+    assert f"  {reason}" in details
+    assert "  changed verdicts: 2024-12-07 (false alarm)" in details
+
+
 def test_a_proposal_is_rejected_with_a_reason(here: Path) -> None:
     made = nulls(0.07)
     propose("results", made)

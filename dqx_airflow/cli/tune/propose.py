@@ -204,12 +204,13 @@ def _print(suite: Path, tuned: Sequence[Tuned], days: Sequence[PastDay]) -> None
         waiting=waiting,
         reported=reported,
         named=reported[:_MOST_NAMED] or waiting[:1],
-        shown=_days,
+        shown=changed_days,
     )
     typer.echo(printable(text, keep="\n"), nl=False)
 
 
-def _days(changes: Sequence[Mapping[str, Any]]) -> str:
+def changed_days(changes: Sequence[Mapping[str, Any]]) -> str:
+    """The days whose verdict changes, with their labels."""
     words = {None: "no label", True: "real issue", False: "false alarm"}
     shown = [f"{_day(change)} ({words[change['label']]})" for change in changes]
     return listed(shown, most=_MOST_NAMED)

@@ -20,6 +20,7 @@ from dqx_airflow.cli.decisions import (
     may_go_on,
 )
 from dqx_airflow.cli.stores import ResultsRootOption, known_root, results_of
+from dqx_airflow.cli.tune.propose import changed_days
 from dqx_airflow.diagnostics.machine_formats import json_text
 
 if TYPE_CHECKING:
@@ -117,18 +118,44 @@ def _described(proposal: Proposal) -> str:
     return f"{_changes_of(proposal)} ({proposal.id} by {proposal.agent})"
 
 
+_SHORT = 44
+"""The most characters of a reason in the table, so that a row fits a screen."""
+
+
+def _why(proposal: Proposal) -> str:
+    """The false alarms and misses of a proposal, before and after; or the begin of its reason."""
+    held_out = proposal.evidence.get("held_out")
+    if isinstance(held_out, dict) and {"before", "after"} <= held_out.keys():
+        before, after = held_out["before"], held_out["after"]
+        false = f"false alarms {before['false_alarms']} -> {after['false_alarms']}"
+        return f"{false}, missed {before['missed']} -> {after['missed']}"
+    reason = proposal.reason or ""
+    return reason if len(reason) <= _SHORT else f"{reason[: _SHORT - 3]}..."
+
+
+def _details_of(proposal: Proposal) -> list[str]:
+    """The lines of a proposal below the table: its reason, the changed days, the new text."""
+    lines = []
+    if proposal.reason and proposal.reason != _why(proposal):
+        lines.append(f"  {proposal.reason}")
+    if days := changed_days(proposal.evidence.get("changes", ())):
+        lines.append(f"  changed verdicts: {days}")
+    text = proposal.profile or (proposal.form.text if proposal.form is not None else "")
+    return [*lines, *text.rstrip().splitlines()]
+
+
 def _print_proposals(waiting: list[Proposal], format: command.TextOrJson) -> None:
     from dqx_airflow.cli.reports import printable
 
     rows = []
     for proposal in waiting:
         at = f"{proposal.at:%Y-%m-%d %H:%M}Z"
-        rows.append((proposal.id, at, proposal.agent, _changes_of(proposal), proposal.reason or ""))
+        rows.append((proposal.id, at, proposal.agent, _changes_of(proposal), _why(proposal)))
     is_json = format == "json"
     plain = [json.loads(proposal.to_json()) for proposal in waiting]
     head = ("id", "proposed", "agent", "change", "why")
     command.print_list(json_text(plain) if is_json else None, head, rows, "no pending proposals")
     for proposal in () if is_json else waiting:
-        text = proposal.profile or (proposal.form.text if proposal.form is not None else "")
-        if text:
-            typer.echo(printable(f"\n{proposal.id}:\n{text.rstrip()}", keep="\n"))
+        if lines := _details_of(proposal):
+            text = "\n".join([f"\n{proposal.id}:", *lines])
+            typer.echo(printable(text, keep="\n"))
