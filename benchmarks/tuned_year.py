@@ -23,7 +23,7 @@ import argparse
 import math
 import resource
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
@@ -392,20 +392,6 @@ def beyond(assertion: str, value: float, low: float, high: float) -> bool:
     return (op != "<=" and value < low) or (op != ">=" and value > high)
 
 
-def by_rule(
-    year: Company, rule: Callable[[np.ndarray, int], tuple[float, float]]
-) -> dict[str, set[int]]:
-    """The alarms of limits that a rule derives from the days before."""
-    return {
-        key: {
-            day
-            for day in range(HELD_OUT, DAYS)
-            if beyond(key.partition(".")[2], series[day], *rule(series, day))
-        }
-        for key, series in year.values.items()
-    }
-
-
 def by_fixed_limits(year: Company) -> dict[str, set[int]]:
     """The alarms of limits that a person guessed from the first month."""
     alarms = {}
@@ -416,21 +402,23 @@ def by_fixed_limits(year: Company) -> dict[str, set[int]]:
     return alarms
 
 
-def sigmas(number: float, days: int = 28) -> Callable[[np.ndarray, int], tuple[float, float]]:
-    """The rule of a number of standard deviations from the mean of some days."""
-
-    def limits(series: np.ndarray, day: int) -> tuple[float, float]:
-        before = series[day - days : day]
-        middle, spread = np.nanmean(before), np.nanstd(before, ddof=1)
-        return middle - number * spread, middle + number * spread
-
-    return limits
-
-
-def of_weekday(series: np.ndarray, day: int) -> tuple[float, float]:
-    before = series[day - 98 : day : 7]
-    middle, spread = np.nanmean(before), np.nanstd(before, ddof=1)
-    return middle - 3 * spread, middle + 3 * spread
+def by_sigmas(
+    year: Company, days: int, step: int = 1, sigmas: Sequence[float] = (3.0,)
+) -> dict[float, dict[str, set[int]]]:
+    """The alarms beyond a number of standard deviations from the mean of the days before, `step`
+    days apart, for each number."""
+    found: dict[float, dict[str, set[int]]] = {sigma: {} for sigma in sigmas}
+    for key, series in year.values.items():
+        assertion = key.partition(".")[2]
+        before = np.array([series[day - days : day][::-1][step - 1 :: step] for day in SECOND_HALF])
+        middles, spreads = np.nanmean(before, 1), np.nanstd(before, 1, ddof=1)
+        for sigma in sigmas:
+            found[sigma][key] = {
+                day
+                for day, middle, spread in zip(SECOND_HALF, middles, spreads, strict=True)
+                if beyond(assertion, series[day], middle - sigma * spread, middle + sigma * spread)
+            }
+    return found
 
 
 def by_stl(year: Company) -> dict[str, set[int]]:
@@ -489,13 +477,14 @@ def judged(named: tuple[str, int], labels: int, rules: Sequence[str]) -> Judged:
     tuning = Tuning(year, dict(fixed), {})
     if "dql tune" in rules:
         tuning.learn(labels)
-    wider = {("3 sigma", sigma): scored(year, by_rule(year, sigmas(sigma))) for sigma in SIGMAS}
+    of_sigmas = by_sigmas(year, 28, sigmas=SIGMAS)
+    wider = {("3 sigma", sigma): scored(year, alarms) for sigma, alarms in of_sigmas.items()}
     wider |= {("usual", width): one for width, one in _by_width(year).items()}
     scores = {
         "fixed": scored(year, by_fixed_limits(year)),
         "3 sigma": wider["3 sigma", 3.0],
-        "z 14 d": scored(year, by_rule(year, sigmas(3, 14))),
-        "weekday z": scored(year, by_rule(year, of_weekday)),
+        "z 14 d": scored(year, by_sigmas(year, 14)[3.0]),
+        "weekday z": scored(year, by_sigmas(year, 98, step=7)[3.0]),
         "usual": wider["usual", 1.0],
     }
     if "STL + MAD" in rules:
