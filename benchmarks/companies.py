@@ -306,7 +306,7 @@ SCORED: dict[str, Family] = {
         price_noise=(0.05, 0.3),
     ),
 }
-"""Ten businesses; nobody has chosen anything on them."""
+"""Ten businesses; no one has chosen anything on them."""
 
 FAMILIES = {**TUNED_ON, **SCORED}
 

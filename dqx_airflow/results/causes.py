@@ -21,7 +21,7 @@ Day: TypeAlias = date
 """The type of dates in classes that have a field `date`."""
 
 MOVING_TOGETHER = ("num_rows", "sum", "average")
-"""The metrics whose side says how a dataset moved, most telling first."""
+"""The metrics whose side shows how a dataset moved, in order of precedence."""
 
 
 class Side(str, Enum):

@@ -1,4 +1,4 @@
-"""The country on whose public holidays alarms fall, so that nobody has to name it to the tuner."""
+"""The country on whose public holidays alarms fall, so that no one has to name it."""
 
 from __future__ import annotations
 
