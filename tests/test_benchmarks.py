@@ -198,7 +198,7 @@ def test_a_sweep_has_a_line_for_each_engine(report: Any) -> None:
         },
     }
     assert list(report.sweep_tables(found)) == [
-        "### Days, 1,000 rows, 3 rounds",
+        "#### Days, 1,000 rows, 3 rounds",
         "",
         "| engine | Spark | seconds for 1 | to ours | seconds for 8 | to ours | 8 to 1 |",
         "|---|---|---:|---:|---:|---:|---:|",

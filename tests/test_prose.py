@@ -82,6 +82,14 @@ FOR_READERS = {
     r"scheduler runs?": "DAG run",
     r"fine days?": "good day",
     r"(?<!about )a person('s)?": "someone",
+    r"judg(es?|ed|ing)(?!\")": "a gate checks, an assertion is evaluated",
+    r"(an?|the|each|every|this|that|which|first|second|next|last|earlier|later|one|other) "
+    r"tr(y|ies)": "attempt",
+    r"the next tasks": "downstream tasks",
+    r"recognis\w+|labell(?!ed_at)\w+|behaviour|colours?|analys(ed?|ing)|"
+    r"summaris\w+|optimis\w+|normalis\w+": "US spelling",
+    r"odd": "unusual",
+    r"in the place of": "instead of",
 }
 """Phrases that pages, help and the docs of operators do not have either: one word for one thing,
 and English word order."""
@@ -147,7 +155,7 @@ def test_messages_of_the_package_are_plain_english() -> None:
         f"{path.relative_to(CHECKOUT)}:{line}: {offence}"
         for path in MODULES
         for line, text in shown(tree_of(path.read_text(encoding="utf-8")), path)
-        for offence in offences(text, for_readers=is_read(path))
+        for offence in offences(text, for_readers="proof" not in path.parts)
     ]
     assert found == []
 

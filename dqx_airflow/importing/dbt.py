@@ -211,7 +211,7 @@ def _refuse_templates(arguments: Mapping[str, Any], where: str | None) -> None:
     if (placeholder := _PLACEHOLDER.search(where or "")) is not None:
         raise NoCounterpartError(
             f"its filter has the placeholder {placeholder[0]}, which a macro replaces: write its "
-            "value, or for the newest rows leave it out, since a gate judges one day"
+            "value, or for the newest rows leave it out, since a gate checks one day"
         )
 
 

@@ -17,6 +17,7 @@ import pyarrow.dataset
 import pyarrow.json
 
 from dqx_airflow.datasets.delta_log import require_whole_commits
+from dqx_airflow.datasets.settings import format_of as implied_format
 from dqx_airflow.errors import DatasetError, DqxError, RequestError, first_line
 from dqx_airflow.metrics.types import spark_type_of_arrow
 
@@ -89,6 +90,8 @@ def format_of(place: str) -> str:
         for ending in file.suffixes:
             if ending.lower() in ENDINGS:
                 return ENDINGS[ending.lower()]
+    if (implied := implied_format(place)) is not None:
+        return implied
     raise DatasetError(f"unknown file format of {place}", f"name it: {place}?format=csv")
 
 

@@ -326,11 +326,13 @@ def test_several_datasets_make_one_suite(tmp_path: Path) -> None:
         ("o={path}?date_column=qty", 4, "is of type int64"),
         ("o={path}?filter=qty>1", 2, "filter cannot be considered"),
         ("o=/nowhere/x.parquet", 4, "/nowhere/x.parquet"),
-        ("o=/nowhere/x.orc", 4, "has the format orc"),
+        ("o={folder}/o.orc", 4, "has the format orc"),
     ],
 )
 def test_an_unreadable_dataset_is_an_error(
     tmp_path: Path, dataset: str, code: int, message: str
 ) -> None:
     path = written(orders(3), tmp_path / "o.parquet")
-    assert message in suggest("--dataset", dataset.format(path=path), code=code)
+    (tmp_path / "o.orc").write_bytes(b"ORC")
+    location = dataset.format(path=path, folder=tmp_path)
+    assert message in suggest("--dataset", location, code=code)
