@@ -29,6 +29,9 @@ LONGEST_TIME_S = MOST_DAYS * 86_400
 MOST_LISTED = 1_000_000
 """The maximum for a number of rows to show or to sample."""
 
+MOST_CALLS_PER_MONTH = 1_000_000
+"""The maximum for the calls that a team takes for a whole lake."""
+
 LARGEST_ID = 2**63 - 1
 """The maximum for numeric ids, as Delta, Iceberg and databases store them."""
 

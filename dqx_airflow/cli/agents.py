@@ -28,6 +28,7 @@ from dqx_airflow.diagnostics.diagnostic import codes, did_you_mean, page
 from dqx_airflow.errors import DqxError, RequestError
 from dqx_airflow.values import DatasetRef, SourceFile
 from dqx_airflow.values.exact import is_finite_number
+from dqx_airflow.values.typed_values import DAY_FORMS, typed_day
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -100,10 +101,10 @@ def _day(text: str) -> str:
 
     :raises RequestError: it is not one.
     """
-    try:
-        return date_type.fromisoformat(text.strip()).isoformat()
-    except ValueError:
-        raise RequestError(f"'{text}' is not a date", "write it as 2024-05-17") from None
+    found = typed_day(text.strip(), date_type.today())
+    if found is None:
+        raise RequestError(f"'{text}' is not a date", f"write {DAY_FORMS}")
+    return found.isoformat()
 
 
 class Tools:

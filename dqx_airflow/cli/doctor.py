@@ -14,7 +14,6 @@ import typer
 
 from dqx_airflow.cli.command import TextFormatOption, TextOrJson, of_spark
 from dqx_airflow.cli.stores import known_root
-from dqx_airflow.diagnostics.machine_formats import json_text
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.doctor_checks.finding import Check, Finding
@@ -150,6 +149,7 @@ def _airflow_checks(connection: str, env: Mapping[str, str]) -> dict[str, Check]
 def as_json(findings: tuple[Finding, ...]) -> str:
     """An object whose list `findings` contains an object for each."""
     from dqx_airflow.cli.json_objects import finding_object
+    from dqx_airflow.diagnostics.machine_formats import json_text
 
     return json_text({"findings": list(map(finding_object, findings))})
 

@@ -49,7 +49,7 @@ def list_(
     ended: Annotated[bool, typer.Option("--all")] = False,
     format: TextFormatOption = "text",
 ) -> None:
-    """List the dates of data that are still blocked or broken, or have no report, oldest first.
+    """List the dates of data that are still bad, or have no report.
 
     An incident ends when its slice (date, map index, promote_slice) passes, is accepted, or
     someone closes it; a date without a report, when a run of it has one. The page "Open dates" in
@@ -175,7 +175,7 @@ def close(
     author: AuthorOption = None,
     results_root: ResultsRootOption = None,
 ) -> None:
-    """Close an open incident whose data will not be repaired, or a date without a report.
+    """Close an open incident, or a date without a report.
 
     :param reason: Why it is closed.
     """

@@ -15,7 +15,7 @@ from dqx_airflow.cli import command
 from dqx_airflow.cli.arguments import ONE_DATASET_FORM, datasets_of
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.errors import RequestError
-from dqx_airflow.limits import MOST_DAYS
+from dqx_airflow.limits import MOST_CALLS_PER_MONTH, MOST_DAYS
 from dqx_airflow.values import DatasetRef
 
 if TYPE_CHECKING:
@@ -33,10 +33,12 @@ def init(
     only: Annotated[list[str] | None, typer.Option(metavar="PATTERN")] = None,
     exclude: Annotated[list[str] | None, typer.Option(metavar="PATTERN")] = None,
     days: Annotated[int, typer.Option(min=1, max=MOST_DAYS)] = 30,
-    calls_per_month: Annotated[float | None, typer.Option(min=0, callback=command.finite)] = None,
+    calls_per_month: Annotated[
+        float | None, typer.Option(min=0, max=MOST_CALLS_PER_MONTH, callback=command.finite)
+    ] = None,
     format: command.TextFormatOption = "text",
 ) -> None:
-    """Write a first gate, or a gate for each table in a folder: DAG, suites and dqx.toml.
+    """Write a first gate, or a gate for each table of a folder.
 
     Without --dataset it also writes an example table of orders, with rows of the last three days.
     No file is overwritten. Exit code 2 if one exists, 4 if the table cannot be read.

@@ -113,16 +113,22 @@ def export(
 
 @app.command("optimize")
 def optimize(
-    *, results_root: ResultsRootOption = None, format: command.TextFormatOption = "text"
+    *,
+    dry_run: DryRunOption = False,
+    yes: YesOption = False,
+    results_root: ResultsRootOption = None,
+    format: command.TextFormatOption = "text",
 ) -> None:
     """Merge the small files of the store.
 
     A store of an older version is partitioned by month. Gates may run at the same time. If it is
-    interrupted, run it again.
+    interrupted, run it again. A rehearsal counts the files of each table.
     """
     from dqx_airflow.results import upkeep
 
-    _tend(results_root, upkeep.optimize, format)
+    root = existing_results(results_root).root
+    if may_go_on(f"merge the small files under {root}", dry_run=dry_run, yes=yes) or dry_run:
+        _tend(root, partial(upkeep.optimize, dry_run=dry_run), format)
 
 
 @app.command("prune")

@@ -47,7 +47,9 @@ class Upkeep:
     deleted_files: int = 0
 
 
-def optimize(root: str, *, storage_options: Mapping[str, str] | None = None) -> tuple[Upkeep, ...]:
+def optimize(
+    root: str, *, storage_options: Mapping[str, str] | None = None, dry_run: bool = False
+) -> tuple[Upkeep, ...]:
     """Merges the small files of all tables into sorted ones for each month, and trims the logs.
 
         for table in optimize("s3://lake/dqx"):
@@ -55,9 +57,11 @@ def optimize(root: str, *, storage_options: Mapping[str, str] | None = None) -> 
 
     A store from before partitioning becomes partitioned by month.
 
+    :param dry_run: only counts the files. There may be fewer afterwards, since merged files that
+        are still small are merged again.
     :raises StoreError: there is no store, or it cannot be read or written.
     """
-    return tuple(_of_all(root, storage_options, _optimize))
+    return tuple(_of_all(root, storage_options, _to_merge if dry_run else _optimize))
 
 
 def prune(
@@ -153,6 +157,19 @@ def _optimize(files: TableFiles) -> Upkeep:
     files.table.cleanup_metadata()
     _trim_log(files)
     return Upkeep(name, before, files.count)
+
+
+def _to_merge(files: TableFiles) -> Upkeep:
+    """Counts the files that `_optimize` would leave."""
+    files.require_plain()
+    left = {file.path: file for file in files.live()}
+    before = len(left)
+    merged = 0
+    while some := next_portion(left.values(), OF_UPKEEP, by_month=files.is_partitioned):
+        for file in some:
+            del left[file.path]
+        merged += 1
+    return Upkeep(files.definition.name, before, len(left) + merged)
 
 
 def _merge_all(files: TableFiles) -> None:

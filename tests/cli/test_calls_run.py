@@ -106,7 +106,13 @@ OF_SOME = {
 }
 """The same for the calls that begin so."""
 
-ASKS = ("results prune", "results vacuum", "tune label orders.dql --from-csv", "waivers end")
+ASKS = (
+    "results optimize",
+    "results prune",
+    "results vacuum",
+    "tune label orders.dql --from-csv",
+    "waivers end",
+)
 """The calls that ask before they act: without a terminal they need `--yes`."""
 
 

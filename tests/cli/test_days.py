@@ -32,7 +32,7 @@ def test_every_option_for_a_day_takes_the_same_words() -> None:
 
 def test_a_period_has_three_options_everywhere() -> None:
     period = {"--from", "--to", "--days"}
-    of_newest_days = {"suggest"}
+    of_newest_days = {"init", "suggest"}
     for name, command in COMMANDS.items():
         given = period & {flag for each in command.params for flag in each.opts}
         assert given in (set(), period) or name in of_newest_days | {"contract registry consumers"}

@@ -16,7 +16,7 @@ from tests.cli.test_output import COMMANDS
 from tests.command_line import dql
 
 ASKING = {
-    *("quarantine discard", "results prune", "results vacuum"),
+    *("quarantine discard", "results optimize", "results prune", "results vacuum"),
     *("tables adopt", "tables publish"),
     *("tune approve", "tune label", "tune rollback", "waivers end"),
 }

@@ -103,8 +103,8 @@ def by_command_line(contract: Path, data: Path, case: Case) -> GateRequest:
         options = ", ".join(f'{key} = "{text}"' for key, text in case.options.items())
         config = f'[datasets.t]\npath = "{data}"\noptions = {{{options}}}\n'
         (contract.parent / "dqx.toml").write_text(config)
-    place = None if case.options else str(data)
-    call = read_call(Options((contract,), datasets=[place]), TODAY)
+    locations = [] if case.options else [str(data)]
+    call = read_call(Options((contract,), datasets=locations), TODAY)
     return call.valid_requests[0]
 
 

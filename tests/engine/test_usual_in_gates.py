@@ -26,7 +26,7 @@ suite "Test" {
 
 
 def test_days_labelled_as_issues_are_not_usual_for_a_gate(run: Run, tmp_path: Path) -> None:
-    counts = [(before, 12 if before <= 3 else 40 + before % 3) for before in range(28, -1, -1)]
+    counts = [(before, 20 if before <= 3 else 40 + before % 3) for before in range(28, -1, -1)]
     days = [TODAY - timedelta(days=before) for before, count in counts for _ in range(count)]
     table = pa.table({"ds": pa.array(days, pa.date32())})
     dataset = replace(delta(tmp_path, "orders", table), date_column="ds")

@@ -184,7 +184,11 @@ class TestOptimize:
             ResultsStore(root).write(gate_report)
         assert stored(root, old + new)
 
+        rehearsed = {effect.table: effect for effect in upkeep.optimize(root, dry_run=True)}
+        assert stored(root, old + new)
         done = {effect.table: effect for effect in upkeep.optimize(root)}
+        assert rehearsed[RUNS].files_before == done[RUNS].files_before
+        assert done[RUNS].files_after <= rehearsed[RUNS].files_after < done[RUNS].files_before
         assert done[RUNS].files_after == len({row["month"] for row in rows(root, RUNS)}) == 5
         assert stored(root, old + new)
         for name in (RUNS, RESULTS, FAILING_ROWS):

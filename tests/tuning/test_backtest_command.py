@@ -128,7 +128,7 @@ def test_quiet_are_the_counts_and_verbose_all_days(here: Path) -> None:
     assert quiet.startswith("8 days, 3 assertions")
     assert NULLS not in quiet
     assert ("and " in usual) >= ("more" in verbose)
-    assert all(day(n).isoformat() in verbose for n in (2, 3, 4, 5))
+    assert [n for n in (2, 3, 4, 5) if day(n).isoformat() not in verbose] == []
 
 
 def test_a_suite_that_only_warns_changes_the_days_that_were_blocked(here: Path) -> None:
