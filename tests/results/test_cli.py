@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -20,10 +21,11 @@ from dqx_airflow.cli.main import app
 from dqx_airflow.results import oors
 from dqx_airflow.results.oors import oors_message
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.values import Outcome, Severity
+from dqx_airflow.values import DatasetSnapshot, Outcome, Severity
 from dqx_airflow.values.output_form import output_form
 from tests.hostile_endpoints import KINDS, endpoint
 from tests.http_stub import Asked, Reply, http_stub
+from tests.made_reports import verdict_of
 from tests.processes import output_of
 from tests.results.samples import FAILED, PASSED, RUN_KEY, sample_report
 
@@ -84,9 +86,12 @@ def test_export_writes_a_message_of_the_open_standard(root: str, tmp_path: Path)
     assert failed["relatesTo"] == "models.orders.fields.amount.minimum"
     assert failed["target"] == {"resourceType": "column", "resourceIdentifier": "orders.amount"}
     assert isinstance(failed["measure"]["value"], float)
+    assert "threshold" not in failed["measure"], "its value is compared after it is scaled"
+    assert message["status"] == "error"
     assert "failing_rows" not in path.read_text()
     warns = sample_report(9, fail_on=Severity.P0, verdicts=(replace(FAILED, severity=Severity.P2),))
     assert [one["status"] for one in oors_message(warns)["results"]] == ["warn"]
+    assert oors_message(warns)["status"] == "warn"
     unknown = dql("export", "ffff", "--format", "oors", "--results-root", root)
     assert (unknown.exit_code, "no run ffff under" in unknown.output) == (2, True)
     assert (
@@ -94,6 +99,29 @@ def test_export_writes_a_message_of_the_open_standard(root: str, tmp_path: Path)
         == "00000002"
     )
     assert dql("export", "--format", "csv", "--results-root", root).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("expected", "threshold", "measure"),
+    [
+        ("== 0 violating rows", 0, {"threshold": {"mustBe": 0}, "failedRowCount": 3}),
+        ("<= MOST (2.5)", Fraction(5, 2), {"threshold": {"mustBeLessOrEqualTo": 2.5}}),
+        ("in [1, 2]", None, {}),
+    ],
+)
+def test_a_measure_has_the_limit_and_the_rows_of_the_standard(
+    expected: str, threshold: Any, measure: dict[str, Any]
+) -> None:
+    verdict = verdict_of(
+        "v", expected=expected, threshold=threshold, value=3, expression="total(a)"
+    )
+    report = replace(
+        sample_report(1, verdicts=(verdict,)),
+        datasets=(DatasetSnapshot("orders", "/lake/orders", "parquet", rows=1200),),
+    )
+    (result,) = oors_message(report)["results"]
+    due = {"metric": "total(a)", "value": 3, "rowCount": 1200, **measure}
+    assert result["measure"] == due
 
 
 @dataclass

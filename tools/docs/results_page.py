@@ -46,7 +46,7 @@ reading. Run them once a day from one place, such as the DAG in `dags_examples/r
 
 ```sh
 dql results prune --older-than 400d --yes
-dql results optimize
+dql results optimize --yes
 dql results vacuum --yes
 ```
 
@@ -109,8 +109,10 @@ has given deletion vectors or column mapping are still read, but no longer merge
 `dql results export latest --format oors --output run.json` writes one run as a message of the Open
 Observability Results Standard (OORS) of Bitol, 0.8.1. **That is a draft**, and the message
 changes with it. Each assertion is a result of type `check`: `pass`, `fail`, `warn` (it failed and
-cannot block), `skip` or `error` (it could not be evaluated), with its value, the clause of the
-contract as `relatesTo`, and the rows that it is about as `target.filter`. No rows are exported.
+cannot block), `skip` or `error` (it could not be evaluated), with its value, a limit that is one
+number, and the numbers of rows and failing rows, as far as they are known; the clause of the
+contract as `relatesTo`, and the rows that it is about as `target.filter`. The message has the
+status of its worst result. No rows are exported.
 
 `dql results export latest --format oors --url https://quality.example/oors` posts the message
 instead. A token in `DQX_RESULTS_TOKEN` is sent as `Authorization: Bearer`. If the server is busy or
