@@ -58,7 +58,8 @@ def optimize(
     A store from before partitioning becomes partitioned by month.
 
     :param dry_run: only counts the files. There may be fewer afterwards, since merged files that
-        are still small are merged again.
+        are still small are merged again. The months of a table that is not partitioned yet are not
+        known before.
     :raises StoreError: there is no store, or it cannot be read or written.
     """
     return tuple(_of_all(root, storage_options, _to_merge if dry_run else _optimize))
@@ -162,10 +163,12 @@ def _optimize(files: TableFiles) -> Upkeep:
 def _to_merge(files: TableFiles) -> Upkeep:
     """Counts the files that `_optimize` would leave."""
     files.require_plain()
+    before = files.count
+    if not files.is_partitioned:
+        return Upkeep(files.definition.name, before, before)
     left = {file.path: file for file in files.live()}
-    before = len(left)
     merged = 0
-    while some := next_portion(left.values(), OF_UPKEEP, by_month=files.is_partitioned):
+    while some := next_portion(left.values(), OF_UPKEEP, by_month=True):
         for file in some:
             del left[file.path]
         merged += 1
