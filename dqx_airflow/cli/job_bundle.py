@@ -31,8 +31,11 @@ _LEFT_OUT |= {"operators", "spark_jobs", "tuning", "ui", "plan/in_memory"}
 # A gate reads the proofs of `dql doctor --prove`, and proves nothing itself. The cases stay: their
 # digest says for which of them a proof holds.
 _LEFT_OUT |= {f"engine/proof/{name}.py" for name in ("cases", "prove")}
-# Alerts are shown in the UI, faults planted by `dql mutate`, and templates filled by commands.
-_LEFT_OUT |= {"results/alerts.py", "engine/faults.py", "diagnostics/templates.py"}
+# Alerts are shown in the UI, faults planted by `dql mutate`, and templates and formats for CI
+# written by commands.
+_LEFT_OUT |= {"results/alerts.py", "engine/faults.py"}
+_LEFT_OUT |= {f"diagnostics/{name}" for name in ("templates.py", "machine_formats.py")}
+_LEFT_OUT |= {f"diagnostics/junit.{ending}" for ending in ("py", "xml")}
 _COMPILED = {".so", ".pyd", ".pyx", ".pxd", ".dylib"}
 _FOLDERS_LEFT_OUT = {"__pycache__", "tests", "benchmarks", ".."}
 # Large, and rarely needed.
