@@ -171,7 +171,7 @@ def measure_old(root: str, many: int, rounds: int) -> None:
     runs = runs_of(many, UNTIL)
     # Single commits get slower and slower: only the first runs are written that way.
     fill_as_before(root, runs)
-    optimize = [*DQL, "results", "optimize"]
+    optimize = [*DQL, "results", "optimize", "--yes"]
     print("optimize: {:.0f} s, {:.0f} CPU s, {:.0f} MB".format(*ask(root, optimize)))
     print_layout(root)
     print_questions(root, runs[-1], rounds)

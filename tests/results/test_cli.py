@@ -396,7 +396,11 @@ def test_importing_the_verbs_imports_nothing_heavy() -> None:
 
 
 def test_upkeep_reports_its_changes_to_each_table(root: str) -> None:
-    result = dql("optimize", "--results-root", root)
+    assert dql("optimize", "--results-root", root).exit_code == 2
+    rehearsal = dql("optimize", "--results-root", root, "--dry-run")
+    assert "would merge the small files" in rehearsal.stderr
+    assert ["runs", "3", "1", "0", "0"] in [line.split() for line in rehearsal.stdout.splitlines()]
+    result = dql("optimize", "--results-root", root, "--yes")
     assert result.exit_code == 0
     lines = [line.split() for line in result.stdout.splitlines()]
     assert ["runs", "3", "1", "0", "0"] in lines
