@@ -221,7 +221,7 @@ def test_one_limit_for_all_instances_has_the_costs_of_all(
     ]
     real = Label(GATE, days[7], "Volume", "rows", True, "ada", map_index=1)
     write_labels("results", [*fine[:7], real])
-    period = f"--from {days[0]} --to {days[-1]} --max-move 1"
+    period = f"--from {days[0]} --to {days[-1]} --max-move 100%"
     results = json.loads(dql(f"dql tune suite.dql {period} --format json"))
     (found,) = [one for one in results if one["about"] == ["LEAST"]]
     assert (found["proposal"] is not None) == proposed, found["reason"]
