@@ -100,7 +100,8 @@ def export(
     :param format: The format.
     :param url: Post it there instead, with the token in DQX_RESULTS_TOKEN, if that is set.
     """
-    from dqx_airflow.results.oors import oors_message, send_message
+    from dqx_airflow.results.oors import oors_message
+    from dqx_airflow.results.oors_receiver import send_message
 
     file = command.writable(output, force=force)
     message = oors_message(find_run(results_of(results_root), run_id))

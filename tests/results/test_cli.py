@@ -18,7 +18,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dqx_airflow.cli.main import app
-from dqx_airflow.results import oors
+from dqx_airflow.results import oors_receiver
 from dqx_airflow.results.oors import oors_message
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import DatasetSnapshot, Outcome, Severity
@@ -101,6 +101,16 @@ def test_export_writes_a_message_of_the_open_standard(root: str, tmp_path: Path)
     assert dql("export", "--format", "csv", "--results-root", root).exit_code == 2
 
 
+def test_the_rows_of_one_group_are_not_those_of_the_dataset() -> None:
+    verdict = verdict_of("v", value=3, threshold=0, groups=2, worst_group="basel")
+    report = replace(
+        sample_report(1, verdicts=(verdict,)),
+        datasets=(DatasetSnapshot("orders", "/lake/orders", "parquet", rows=1200),),
+    )
+    (result,) = oors_message(report)["results"]
+    assert "rowCount" not in result["measure"]
+
+
 @pytest.mark.parametrize(
     ("expected", "threshold", "measure"),
     [
@@ -142,7 +152,7 @@ def receiver(monkeypatch: pytest.MonkeyPatch) -> Iterator[Receiver]:
     """A server on this machine; there is no time between attempts."""
     for name in ("DQX_RESULTS_TOKEN", "http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(oors, "_WAITS_S", (0.0, 0.0, 0.0))
+    monkeypatch.setattr(oors_receiver, "_WAITS_S", (0.0, 0.0, 0.0))
     found = Receiver()
     with http_stub(found.answer) as address:
         found.url = f"{address}/hook-of-ada?key=k3y"
