@@ -135,6 +135,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
     In the default lane, it does not compile expressions. With `--sail`, a session on Sail.
     """
     if pytestconfig.getoption("--sail"):
+        from tests.sail_server import sail_session
+
         yield from sail_session()
         return
     from dqx_airflow.engine.session.java import java_environment
@@ -164,20 +166,6 @@ def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
     session.stop()
     os.environ.clear()
     os.environ.update(before)
-
-
-def sail_session() -> Iterator[Any]:
-    """A session on a Sail server in this process."""
-    pytest.importorskip("pysail")
-    from dqx_airflow.datasets.spark_address import SAIL
-    from dqx_airflow.engine.session.connection import open_session
-
-    with pytest.MonkeyPatch.context() as patched:
-        # By this PySpark knows which of its two kinds of functions are meant.
-        patched.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
-        session = open_session(SAIL, "tests", {})
-        yield session
-        session.stop()
 
 
 @pytest.fixture(scope="session")

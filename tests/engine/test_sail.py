@@ -22,7 +22,6 @@ import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
 import dqx_airflow
-from dqx_airflow.datasets.spark_address import SAIL
 from dqx_airflow.engine.outputs import collected_files
 from dqx_airflow.engine.proof import engine_key
 from dqx_airflow.engine.proof.cases import ProofCase, arrow_of, frame_of, proof_cases
@@ -57,6 +56,7 @@ from dqx_airflow.values import (
 from tests.engine.mixed_suites import plan_of_claims, random_claims, random_table
 from tests.markdown_cases import REWRITE
 from tests.processes import ended
+from tests.sail_server import sail_session
 
 PACKAGE = Path(dqx_airflow.__file__).parent
 SHIPPED = Path(engine_key.__file__).with_name(engine_key.PROOF_OF_SAIL)
@@ -376,15 +376,7 @@ def test_files_that_cannot_be_listed_are_not_left_to_sail() -> None:
 
 @pytest.fixture(scope="module")
 def session() -> Iterator[Any]:
-    pytest.importorskip("pysail")
-    from dqx_airflow.engine.session.connection import open_session
-
-    with pytest.MonkeyPatch.context() as patched:
-        # By this PySpark knows which of its two kinds of functions are meant.
-        patched.setenv("SPARK_CONNECT_MODE_ENABLED", "1")
-        spark = open_session(SAIL, "tests", {})
-        yield spark
-        spark.stop()
+    yield from sail_session()
 
 
 BODY = """
