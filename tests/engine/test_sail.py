@@ -29,7 +29,7 @@ from dqx_airflow.engine.proof.differences import doubts_of
 from dqx_airflow.engine.proof.engine_key import proof_of_sail
 from dqx_airflow.engine.scan import aggregates
 from dqx_airflow.engine.session import sail
-from dqx_airflow.engine.sources import csv_for_sail, footers, listing
+from dqx_airflow.engine.sources import csv_for_sail, footers, listing, statistics_on_sail
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.listing import DataFile
 from dqx_airflow.engine.sources.open import _of_sail, open_dataset
@@ -579,6 +579,58 @@ def test_on_sail_a_gate_promotes_with_a_receipt_and_keeps_bad_rows_in_quarantine
     assert not (tmp_path / "b" / "silver").exists()
     (held,) = DeltaTable(str(tmp_path / "b" / "quarantine")).to_pyarrow_table().to_pylist()
     assert (held["mail"], held[REASONS], held["customer"]) == ("b", ["mail"], None)
+
+
+@pytest.fixture(scope="module")
+def other_session(session: Any) -> Iterator[Any]:
+    """A session on a server that was not started for this process, and collects statistics."""
+    from pyspark.sql.connect.session import SparkSession
+
+    pysail = pytest.importorskip("pysail.spark")
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv(sail.STATISTICS_SETTING, "true")
+        server = pysail.SparkConnectServer("127.0.0.1", 0)
+        server.start(background=True)
+    host, port = server.listening_address
+    spark = SparkSession.builder.remote(f"sc://{host}:{port}").create()
+    yield spark
+    spark.stop()
+    server.stop()
+
+
+_NAN = float("nan")
+_CONSTANT_BUT_FOR_NAN = {"a": [_NAN, 1.5, 1.5], "b": [_NAN, 2.5, 2.5], "c.d": [1, 1, 1]}
+
+
+def _with_nan(folder: Path, kind: str) -> DatasetRef:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from deltalake import write_deltalake
+
+    table = pa.table(_CONSTANT_BUT_FOR_NAN)
+    if kind == "folders":
+        return _in_folders(folder, ("ds=2024-03-01", table))
+    if kind == "delta":
+        write_deltalake(str(folder), table)
+    else:
+        pq.write_table(table, folder / "a.parquet", row_group_size=1)
+    return DatasetRef("orders", str(folder), format=kind)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["parquet", "folders", "delta"])
+def test_a_column_is_read_on_sail_and_not_taken_from_its_extremes(
+    session: Any, other_session: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    ref = _with_nan(tmp_path, kind)
+    with pytest.raises(DatasetError, match="one value in all rows of column 'a' of") as refused:
+        open_dataset(other_session, ref).read({None})
+    assert f"{sail.STATISTICS_SETTING}=false" in str(refused.value)
+    for is_own in (sail.is_own_server, lambda _: False):
+        monkeypatch.setattr(statistics_on_sail, "is_own_server", is_own)
+        rows = open_dataset(session, ref).read({None})
+        counts = rows.selectExpr("count_if(isnan(a))", "count_if(isnan(b))", "count(b)").collect()
+        assert tuple(counts[0]) == (1, 1, 3)
 
 
 @pytest.mark.slow

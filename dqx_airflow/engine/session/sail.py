@@ -45,6 +45,10 @@ _FORMATS = ("parquet", "delta", "csv")
 _KNOWN_OPTIONS = {"parquet": ("mergeschema",)}
 """The options that need not be left out: files that are merged must have the same columns."""
 
+STATISTICS_SETTING = "SAIL_EXECUTION__COLLECT_STATISTICS"
+"""The setting of a server: without it, a column of a Parquet file whose extremes are equal is read
+as that value in each row, though NaN is not among the extremes."""
+
 
 @cache
 def own_server() -> Connection:
@@ -60,11 +64,20 @@ def own_server() -> Connection:
         raise SparkError("the package pysail is not installed", INSTALL) from error
     # Otherwise it reports on stderr what it does.
     os.environ.setdefault("RUST_LOG", "off")
+    os.environ[STATISTICS_SETTING] = "false"
     server = SparkConnectServer("127.0.0.1", 0)
     server.start(background=True)
     atexit.register(server.stop)
     host, port = server.listening_address
     return connection_of(f"sc://{host}:{port}")
+
+
+def is_own_server(spark: SparkSession) -> bool:
+    """True for a session on the Sail server in this process."""
+    if not own_server.cache_info().currsize:
+        return False
+    builder = getattr(spark.client, "_builder", None)
+    return own_server().address == f"sc://{getattr(builder, 'endpoint', '')}"
 
 
 _versions: WeakKeyDictionary[Any, str | None] = WeakKeyDictionary()

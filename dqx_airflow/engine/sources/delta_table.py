@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from dqx_airflow.datasets.delta_log import require_whole_commits
+from dqx_airflow.datasets.delta_log import require_whole_commits, table_files
 from dqx_airflow.datasets.settings_check import timestamp_of
 from dqx_airflow.engine.session.sail import INSTEAD, sail_version, union_of
 from dqx_airflow.engine.session.spark_errors import spark_failures
@@ -45,6 +45,7 @@ from dqx_airflow.engine.sources.source_errors import (
     too_early,
     unreadable,
 )
+from dqx_airflow.engine.sources.statistics_on_sail import require_own_values
 from dqx_airflow.engine.sources.strict_session import require_strict_session
 from dqx_airflow.errors import DatasetError, first_line
 from dqx_airflow.metrics.sql import quote_name
@@ -225,6 +226,7 @@ def _frame_of(spark: SparkSession, log: DeltaLog, part: FileGroup) -> DataFrame:
     assert log.reads_folders is (sail_version(spark) is None)
     by_folder = {"basePath": log.path, **partition_values.IN_UTC}
     reader = reader.options(**(by_folder if in_folders else _NO_PARTITIONS))
+    require_own_values(spark, log.path, part.uris, table_files)
     frame = reader.parquet(*map(escaped, part.uris))
     for name, value in values.items():
         frame = frame.withColumn(name, partition_values.literal(value, log.schema[name].dataType))

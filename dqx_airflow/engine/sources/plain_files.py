@@ -27,6 +27,7 @@ from dqx_airflow.engine.sources.json_text import with_json_layout
 from dqx_airflow.engine.sources.listing import GLOB, DataFile, DatasetFiles, paths_of
 from dqx_airflow.engine.sources.partition_values import NO_VALUE, has_zone, moment_in_utc
 from dqx_airflow.engine.sources.source_errors import nothing_there, of_table, unreadable
+from dqx_airflow.engine.sources.statistics_on_sail import require_own_values
 from dqx_airflow.engine.sources.strict_session import require_checked_folders
 from dqx_airflow.engine.sources.text_encoding import require_text
 from dqx_airflow.engine.sources.text_faults import faults_of, faults_of_lines, with_faults_raised
@@ -320,7 +321,7 @@ class _FooterChecks:
     def check(self, files: Iterable[DataFile]) -> None:
         """Checks the files that were not checked before.
 
-        :raises DatasetError: Spark would not read one as it was written.
+        :raises DatasetError: Spark, or Sail, would not read one as it was written.
         """
         ref, path = self.source.ref, self.source.path
         unchecked = [file for file in files if file not in self._checked]
@@ -328,6 +329,7 @@ class _FooterChecks:
             footers.require_orc_types(ref, self.struct, path, unchecked)
         if ref.format == "parquet":
             footers.require_folders_as_in_files(ref, path, unchecked)
+            require_own_values(self.source.spark, path, paths_of(path, unchecked))
         if self.folders is not None:
             self.folders.check(unchecked)
         self._checked.update(unchecked)
