@@ -14,7 +14,7 @@ from dqx_airflow.cli.command import TextFormatOption, json_if, print_list
 from dqx_airflow.cli.days import day
 from dqx_airflow.cli.decisions import AuthorOption, author_of
 from dqx_airflow.cli.documented import Commands
-from dqx_airflow.cli.json_objects import incident_object, silent_object
+from dqx_airflow.cli.json_objects import incident_object, missing_report_object
 from dqx_airflow.cli.stores import ResultsRootOption, existing_results
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import NO_REPORT
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from dqx_airflow.results.incidents import Incident, JudgedRows
+    from dqx_airflow.results.missing_reports import MissingReport
     from dqx_airflow.results.query import StoredResults
-    from dqx_airflow.results.silent_dates import SilentDate
     from dqx_airflow.results.what_changed import Changes
 
 
@@ -66,8 +66,8 @@ def list_(
         for one in shown
     ]
     listed += [
-        (one.date, silent_object(one), _silent_row(one))
-        for one in _silent_dates_of(results, gate, incidents)
+        (one.date, missing_report_object(one), _missing_row(one))
+        for one in _missing_reports_of(results, gate, incidents)
     ]
     listed.sort(key=lambda line: line[0])
     nothing = "no incident" if ended else "no open date"
@@ -119,13 +119,19 @@ def _incidents_of(
     """
     from dqx_airflow.results.decisions import gates_called
     from dqx_airflow.results.incidents import stored_incidents
+    from dqx_airflow.results.missing_reports import missing_reports
     from dqx_airflow.results.query import RunsWanted
 
     found = stored_incidents(results, RunsWanted(since=on, until=on))
     if gate is None:
         return [*found]
     name, index = _name_and_index(gate)
-    own = {*gates_called(results, name)}
+    try:
+        own = {*gates_called(results, name)}
+    except RequestError:
+        if missing_reports(results, [name]):
+            return []  # none of its runs has left a report
+        raise
     return [
         one
         for one in found
@@ -140,17 +146,17 @@ def _name_and_index(gate: str) -> tuple[str, int | None]:
     return match[1], None if match[2] is None else int(match[2])
 
 
-def _silent_dates_of(
+def _missing_reports_of(
     results: StoredResults, gate: str | None, incidents: Sequence[Incident]
-) -> list[SilentDate]:
+) -> list[MissingReport]:
     """The dates of a gate, or of an instance of it, whose last run left no report.
 
     :param incidents: the incidents of the gate, whose open dates are not repeated.
     """
-    from dqx_airflow.results.silent_dates import silent_beside
+    from dqx_airflow.results.missing_reports import missing_without_incident
 
     name, index = _name_and_index(gate or "")
-    found = silent_beside(incidents, results, None if gate is None else [name])
+    found = missing_without_incident(incidents, results, None if gate is None else [name])
     return [one for one in found if index in (None, one.map_index)]
 
 
@@ -183,10 +189,10 @@ def close(
 
     results = existing_results(results_root)
     incidents = _incidents_of(results, gate)
-    for silent in _silent_dates_of(results, gate, incidents):
-        if incident and silent.id.startswith(incident):
-            write_notes(results, [silent.closed_by(author_of(author), reason.strip())])
-            typer.echo(f"closed: gate {silent.gate_instance}, data of {silent.date}")
+    for missing in _missing_reports_of(results, gate, incidents):
+        if incident and missing.id.startswith(incident):
+            write_notes(results, [missing.closed_by(author_of(author), reason.strip())])
+            typer.echo(f"closed: gate {missing.gate_instance}, data of {missing.date}")
             return
     one = incident_called(incidents, incident)
     key = one.last.run_key
@@ -212,8 +218,9 @@ def _row(one: Incident, judged: Sequence[JudgedRows]) -> tuple[str, ...]:
     return one.id[:8], gate, day, _status(one), where, worst, by
 
 
-def _silent_row(one: SilentDate) -> tuple[str, ...]:
-    return one.id[:8], one.gate_instance, one.date.isoformat(), NO_REPORT, "", one.error, ""
+def _missing_row(one: MissingReport) -> tuple[str, ...]:
+    gate = f"{one.gate_instance} {one.rows}".strip()
+    return one.id[:8], gate, one.date.isoformat(), NO_REPORT, "", one.error, ""
 
 
 def _whereabouts(judged: JudgedRows) -> str:

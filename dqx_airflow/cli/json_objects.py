@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from dqx_airflow.importing.imported_suite import ImportedRule
     from dqx_airflow.results.alerts import Alert, LabelKind
     from dqx_airflow.results.incidents import Incident, IncidentNote, JudgedRows
-    from dqx_airflow.results.silent_dates import SilentDate
+    from dqx_airflow.results.missing_reports import MissingReport
     from dqx_airflow.results.stored_labels import Label
     from dqx_airflow.tuning.comparison import ComparedAssertion, ComparedDay
     from dqx_airflow.tuning.tuner import Tuned
@@ -230,21 +230,21 @@ def incident_object(incident: Incident, judged: Sequence[JudgedRows]) -> JsonObj
     )
 
 
-def silent_object(silent: SilentDate) -> JsonObject:
+def missing_report_object(missing: MissingReport) -> JsonObject:
     """A date without a report, with the keys of an incident."""
     return _object(
         run_id=None,
-        gate=silent.gate,
-        date=silent.date,
-        map_index=silent.map_index,
+        gate=missing.gate,
+        date=missing.date,
+        map_index=missing.map_index,
         scheduler_run=None,
-        id=silent.id,
-        slice="",
+        id=missing.id,
+        slice=missing.rows,
         status=NO_REPORT,
         outcome=NO_REPORT,
         worst=None,
-        error=silent.error,
-        detected_at=silent.at,
+        error=missing.error,
+        detected_at=missing.at,
         ended_at=None,
         time_to_detect_seconds=None,
         time_to_acknowledge_seconds=None,

@@ -53,8 +53,8 @@ def emit_open_slices(
     The results store is only queried, for the runs of this gate, if Airflow sends metrics.
     """
     from dqx_airflow.results.incidents import open_slices
+    from dqx_airflow.results.missing_reports import missing_without_incident
     from dqx_airflow.results.query import StoredResults
-    from dqx_airflow.results.silent_dates import silent_beside
 
     if not any(airflow_conf.getboolean("metrics", name, fallback=False) for name in _SENDS_METRICS):
         return
@@ -64,8 +64,8 @@ def emit_open_slices(
         results = StoredResults(location.root, location.storage_options)
         names = {run_key.gate for run_key in run_keys}
         still_open = open_slices(results, names)
-        silent = silent_beside(still_open, results, names)
+        missing = missing_without_incident(still_open, results, names)
     except StoreError as error:
         log.warning("the open slices are not counted: %s", error)
         return
-    Stats.gauge("dqx.gate.open_slices", len(still_open) + len(silent), tags=tags)
+    Stats.gauge("dqx.gate.open_slices", len(still_open) + len(missing), tags=tags)

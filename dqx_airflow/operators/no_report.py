@@ -32,7 +32,7 @@ def end_without_report(
     emit_metrics(name, context, None)
     if request is None or location is None or not _is_last_try(gate, ti, error):
         return
-    _store_silence(gate, request, summary["error"], location)
+    _store_missing_reports(gate, request, summary["error"], location)
     emit_open_slices(name, context, request.run_keys, location)
 
 
@@ -44,15 +44,15 @@ def _is_last_try(gate: GateOperator, ti: Any, error: Exception) -> bool:
     return int(ti.try_number) > int(getattr(ti, "max_tries", None) or 0)
 
 
-def _store_silence(
+def _store_missing_reports(
     gate: GateOperator, request: GateRequest, error: str, location: ResultsLocation
 ) -> None:
     from dqx_airflow.errors import StoreError
+    from dqx_airflow.results.missing_reports import write_missing_reports
     from dqx_airflow.results.query import StoredResults
-    from dqx_airflow.results.silent_dates import write_silence
 
     results = StoredResults(location.root, location.storage_options)
     try:
-        write_silence(results, request.run_keys, error)
+        write_missing_reports(results, request, error)
     except StoreError as problem:
         gate.log.warning("`dql incidents` will not list a date without a report: %s", problem)

@@ -41,7 +41,8 @@ class IncidentNote:
     `run_id` judged, for that reason), `asked` (the gate waits for an answer about that run, `until`
     then, if it is set, and then `text` is what happens), or `kept blocked` (the author's answer).
     `map_index` is the index of the instance of a mapped gate, -1 if the gate is not mapped; `slice`
-    is the slice of the run. `at` and `until` are in UTC.
+    is the slice of the run. A gate whose run left no report notes `no report`, with the reason in
+    `text`; `is_partial` is whether that run had a selection. `at` and `until` are in UTC.
     """
 
     gate: str
@@ -55,6 +56,7 @@ class IncidentNote:
     at: datetime = field(default_factory=lambda: datetime.now(timezone.utc))
     id: str = field(default_factory=lambda: str(uuid.uuid4()))
     until: datetime | None = None
+    is_partial: bool = False
 
     @property
     def row(self) -> dict[str, Any]:
@@ -65,6 +67,7 @@ class IncidentNote:
             "dataset_date": self.date,
             "map_index": self.map_index,
             "slice": self.slice,
+            "partial": self.is_partial,
             "kind": self.kind,
             "text": self.text,
             "run_id": self.run_id,
@@ -88,6 +91,7 @@ class IncidentNote:
             at=as_utc(row["event_at"]),
             id=row["event_id"],
             until=as_utc(row["until"]) if row.get("until") else None,
+            is_partial=bool(row.get("partial")),
         )
 
 
@@ -129,8 +133,7 @@ class Incident:
     @property
     def rows(self) -> str:
         """The values of `promote_slice`: `store = basel`; empty without them."""
-        values = rows_in(self.last.slice)
-        return ", ".join(f"{name} = {value}" for name, value in values.items())
+        return show_rows(self.last.slice)
 
     @property
     def last_of_each(self) -> tuple[RunRow, ...]:
@@ -273,6 +276,12 @@ def same_slice(one: str | None, other: str | None) -> bool:
 def rows_in(text: str | None) -> Mapping[str, Any]:
     """The values of `promote_slice` in the `slice` of a run."""
     return _slice_of(text).get("rows") or {}
+
+
+def show_rows(text: str | None) -> str:
+    """The values of `promote_slice` in the `slice` of a run: `store = basel`; empty without
+    them."""
+    return ", ".join(f"{name} = {value}" for name, value in rows_in(text).items())
 
 
 def _slice_of(text: str | None) -> dict[str, Any]:
@@ -457,9 +466,8 @@ def judged_places(
     for row in results.run_rows(wanted, columns, 'ORDER BY "dataset_date"'):
         datasets = json.loads(row.get("datasets") or "[]")
         if datasets:
-            values = rows_in(row.get("slice"))
-            rows = ", ".join(f"{name} = {value}" for name, value in values.items())
             first = datasets[0]
+            rows = show_rows(row.get("slice"))
             place = JudgedPlace(first["location"], first.get("condition") or "", rows)
             found.append((row["attempt_id"], place))
     return tuple(found)

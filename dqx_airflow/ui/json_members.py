@@ -9,6 +9,7 @@ from enum import Enum
 from types import NoneType, UnionType
 from typing import Annotated, Any, TypeAlias, TypeVar, get_args, get_origin, get_type_hints
 
+from dqx_airflow.results.incidents import IncidentNote
 from dqx_airflow.tuning.proposals import Proposal
 from dqx_airflow.values import DatasetSnapshot, EnforcedContract, Verdict
 
@@ -20,6 +21,7 @@ _PLAIN = (str, int, float, NoneType, date, timedelta, Enum)
 _NOT_SHOWN: Mapping[type, tuple[str, ...]] = {
     DatasetSnapshot: ("arrivals", "condition", "fields", "fingerprint", "metrics"),
     EnforcedContract: ("clauses", "sources"),
+    IncidentNote: ("is_partial",),
     Proposal: ("evidence",),
     Verdict: ("measured",),
 }

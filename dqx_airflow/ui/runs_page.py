@@ -17,7 +17,7 @@ from dqx_airflow.results.schema import as_utc
 from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.board_page import Cell, gate_rows
-from dqx_airflow.ui.silent_runs import SilentRun, silent_among
+from dqx_airflow.ui.runs_without_report import RunWithoutReport, runs_without_report
 from dqx_airflow.ui.slices_page import key_of_slice, open_of
 from dqx_airflow.ui.store import Answer, StoreClient
 from dqx_airflow.ui.stored_summaries import reported_runs
@@ -49,29 +49,29 @@ class RunFilters(responses.Filters):
             {"partial": True, "whole": False}.get(self.part),
         )
 
-    def wants_silent(self, silent: SilentRun) -> bool:
+    def wants_run_without_report(self, one: RunWithoutReport) -> bool:
         """Whether a run without a report matches: it has judged no assertion."""
         since, until = day_in(self.since), day_in(self.until)
         index = responses.whole_number(self.instance)
         if parsed(Outcome, self.outcome) is not None or self.part in ("partial", "whole"):
             return False
-        if index is not None and index != silent.run.map_index:
+        if index is not None and index != one.run.map_index:
             return False
-        if silent.date is None:
+        if one.date is None:
             return since is None and until is None
-        return (since or date.min) <= silent.date <= (until or date.max)
+        return (since or date.min) <= one.date <= (until or date.max)
 
 
 router = PageRouter()
 
 
 class RunsPage(NamedTuple):
-    """A page of the runs of a gate. `rows` are those with a report, `silent` those without one,
+    """A page of the runs of a gate. `rows` are those with a report, `without_report` the others,
     `counts` all of them by outcome, and `left` those in Airflow if the results store knows none."""
 
     gate: str
     rows: tuple[RunRow, ...]
-    silent: tuple[SilentRun, ...]
+    without_report: tuple[RunWithoutReport, ...]
     paging: responses.Paging
     counts: dict[str, int]
     left: tuple[Cell, ...]
@@ -83,7 +83,7 @@ class RunLine:
     """A line of the table: a run with a report, or one without."""
 
     report: RunRow | None = None
-    silent: SilentRun | None = None
+    without_report: RunWithoutReport | None = None
 
     @property
     def age(self) -> tuple[date, datetime]:
@@ -91,24 +91,29 @@ class RunLine:
         date is unknown stands at the time of its DAG run."""
         if self.report is not None:
             return self.report.run_key.date, as_utc(self.report.started_at)
-        assert self.silent is not None
-        run = self.silent.run
+        assert self.without_report is not None
+        run = self.without_report.run
         at = as_utc(run.started or run.run_after or _NEVER)
-        return self.silent.date or as_utc(run.run_after or at).date(), at
+        return self.without_report.date or as_utc(run.run_after or at).date(), at
 
 
 _NEVER = datetime.min.replace(tzinfo=timezone.utc)
 
 
 def _lines_of(
-    page: responses.Paging, reports: Sequence[RunRow], skipped: int, silent: Sequence[SilentRun]
+    page: responses.Paging,
+    reports: Sequence[RunRow],
+    skipped: int,
+    without_report: Sequence[RunWithoutReport],
 ) -> list[RunLine]:
-    """The lines of a page: the reports and the silent runs in one order, newest data first.
+    """The lines of a page: runs with and without a report in one order, newest data first.
 
     :param reports: the reports around those of the page, in their order, after the first `skipped`.
-    :param silent: all silent runs.
+    :param without_report: all runs without one.
     """
-    lines = [RunLine(report=one) for one in reports] + [RunLine(silent=one) for one in silent]
+    lines = [RunLine(report=one) for one in reports] + [
+        RunLine(without_report=one) for one in without_report
+    ]
     lines.sort(key=lambda line: line.age, reverse=True)
     return lines[page.skipped - skipped :][: page.size]
 
@@ -133,9 +138,9 @@ def runs_of_gate(
         )
     (row,) = gate_rows(recent, {})
     ended = airflow.ended_runs(session, dag_id, task_id)
-    all_silent = silent_among(client, ended, recent)
-    silent = [one for one in all_silent if filters.wants_silent(one)]
-    keys = _keys_to_clear(visitor, client, (dag_id, task_id), recent) if silent else {}
+    ended_without = runs_without_report(client, ended, recent)
+    without_report = [one for one in ended_without if filters.wants_run_without_report(one)]
+    keys = _keys_to_clear(visitor, client, (dag_id, task_id), recent) if without_report else {}
     session.close()
     gates = client.ask(lambda store: store.gates_of({run.attempt_id for run in recent}))
     wanted = filters.wanted(gates.found)
@@ -144,24 +149,26 @@ def runs_of_gate(
     judged = sum(counts.values()) if wanted.outcome is None else counts.get(wanted.outcome, 0)
     if filters.outcome == NO_REPORT:
         judged = 0
-    paging = responses.Paging.of(page, judged + len(silent), RUNS_OF_A_PAGE)
-    # Each silent run moves the reports after it by one line.
-    skipped = max(paging.skipped - len(silent), 0)
-    most = RUNS_OF_A_PAGE + len(silent)
+    paging = responses.Paging.of(page, judged + len(without_report), RUNS_OF_A_PAGE)
+    # Each run without a report moves the reports after it by one line.
+    skipped = max(paging.skipped - len(without_report), 0)
+    most = RUNS_OF_A_PAGE + len(without_report)
     found: Answer[RunRow] = Answer()
     if judged:
         found = client.ask(lambda store: store.runs(wanted, most, skipped))
-    lines = _lines_of(paging, found.found, skipped, silent)
+    lines = _lines_of(paging, found.found, skipped, without_report)
     at = partial(responses.address, "runs", dag_id=dag_id, task_id=task_id)
     return responses.Page(
         "runs.html",
         RunsPage(
             gate=row.gate,
             rows=tuple(line.report for line in lines if line.report is not None),
-            silent=tuple(line.silent for line in lines if line.silent is not None),
+            without_report=tuple(
+                line.without_report for line in lines if line.without_report is not None
+            ),
             paging=paging,
             counts={outcome.value: counts.get(outcome.value, 0) for outcome in Outcome}
-            | {NO_REPORT: len(silent)},
+            | {NO_REPORT: len(without_report)},
             left=() if gates.found else row.cells,
             problem=gates.problem or counted.problem or found.problem,
         ),

@@ -13,16 +13,16 @@ from typing import Any, NamedTuple
 from fastapi import Response
 
 from dqx_airflow.results.incidents import WAITING, Incident, JudgedRows, judged_rows, open_slices
+from dqx_airflow.results.missing_reports import DateEnd, ends_of_dates, is_of_gate
 from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.schema import as_utc
-from dqx_airflow.results.silent_dates import settled_at
 from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.clearing import clear_tasks
 from dqx_airflow.ui.deciding import HeldBack
 from dqx_airflow.ui.questions import as_airflow_knows
 from dqx_airflow.ui.responses import Form, Page, Refused, form_token
-from dqx_airflow.ui.silent_runs import SilentRun, silent_among
+from dqx_airflow.ui.runs_without_report import RunWithoutReport, runs_without_report
 from dqx_airflow.ui.store import StoreClient
 from dqx_airflow.values import NO_REPORT
 from dqx_airflow.values.typed_values import days_before
@@ -70,12 +70,12 @@ def open_of(
     """
     found, problem = _judged_slices(session, client, tasks)
     known = {(one.dag_id, one.task_id, one.date, one.map_index) for one in found}
-    silent = [
+    missing = [
         one
-        for one in _silent_slices(session, client, tasks, recent)
+        for one in _without_report(session, client, tasks, recent)
         if (one.dag_id, one.task_id, one.date, one.map_index) not in known
     ]
-    return tuple(sorted([*found, *silent], key=_by_date)), problem
+    return tuple(sorted([*found, *missing], key=_by_date)), problem
 
 
 def _by_date(one: OpenSlice) -> tuple[object, ...]:
@@ -116,49 +116,52 @@ def _judged_slices(
     return found, answer.problem
 
 
-def _silent_slices(
+def _without_report(
     session: Any, client: StoreClient, tasks: airflow.GateTasks, recent: Sequence[airflow.TaskRun]
 ) -> list[OpenSlice]:
     """The dates whose newest run failed without a report."""
     failed = airflow.failed_runs(session, tasks.tasks)  # newest first
-    slices: dict[tuple[object, ...], OpenSlice] = {}
-    for silent in silent_among(client, failed, recent):
-        one = _silent_slice(silent)
-        place = one.dag_id, one.task_id, one.map_index, one.date or silent.run.run_id
-        slices.setdefault(place, one)
-    dates = [one.date for one in slices.values() if one.date is not None]
-    if not dates:
-        return [*slices.values()]
-    settled = dict(
-        client.ask(lambda store: tuple(settled_at(store, min(dates), max(dates)).items())).found
-    )
-    return [one for one in slices.values() if not _is_settled(one, settled)]
+    newest: dict[tuple[object, ...], RunWithoutReport] = {}
+    for one in runs_without_report(client, failed, recent):
+        run = one.run
+        place = run.dag_id, run.task_id, run.map_index, one.date or run.run_id
+        newest.setdefault(place, one)
+    dates = [one.date for one in newest.values() if one.date is not None]
+    ends: dict[tuple[date | None, int], list[DateEnd]] = {}
+    if dates:
+        found = client.ask(lambda store: ends_of_dates(store, min(dates), max(dates))).found
+        for end in found:
+            ends.setdefault((end.date, end.map_index), []).append(end)
+    return [
+        _slice_without_report(one)
+        for one in newest.values()
+        if not any(_settles(end, one) for end in ends.get((one.date, one.run.map_index), ()))
+    ]
 
 
-def _silent_slice(silent: SilentRun) -> OpenSlice:
-    run = silent.run
+def _slice_without_report(one: RunWithoutReport) -> OpenSlice:
+    run = one.run
     return OpenSlice(
         state=NO_REPORT,
-        date=silent.date,
+        date=one.date,
         dag_id=run.dag_id,
         task_id=run.task_id,
         map_index=run.map_index,
         task=airflow.TaskRef(run.dag_id, run.run_id, run.task_id, run.map_index, run.label or None),
         since=run.ended,
-        error=silent.error,
+        error=one.error,
     )
 
 
-def _is_settled(one: OpenSlice, settled: Mapping[tuple[str, date, int], datetime]) -> bool:
-    """Whether a later run judged the slice, such as a run that was triggered by hand, or someone
-    closed it.
+def _settles(end: DateEnd, missing: RunWithoutReport) -> bool:
+    """Whether a later run judged the date of a run without a report, such as a run that was
+    triggered by hand, or someone closed it.
 
-    :param settled: by the default name of the gate, the date and the map index.
+    :param end: of the same date and map index.
     """
-    if one.date is None:
-        return False
-    at = settled.get((f"{one.dag_id}.{one.task_id}", one.date, one.map_index))
-    return at is not None and (one.since is None or at > as_utc(one.since))
+    since = missing.run.ended
+    is_later = since is None or end.at > as_utc(since)
+    return is_later and not end.is_partial and is_of_gate(end.gate, missing.gate)
 
 
 _MOST_SLICES = 500

@@ -214,7 +214,7 @@ def test_a_date_without_a_report_is_stored_unless_the_task_is_tried_again(
 ) -> None:
     from airflow.providers.common.compat.sdk import AirflowException
 
-    from dqx_airflow.results.silent_dates import silent_dates
+    from dqx_airflow.results.missing_reports import missing_reports
 
     spark_submit.will("passed")
     gate.run(date="2024-05-16")
@@ -226,7 +226,7 @@ def test_a_date_without_a_report_is_stored_unless_the_task_is_tried_again(
         spark_submit.will(ends)
     with pytest.raises(AirflowException) as raised:
         gate.run(date="2024-05-17", **changes)
-    found = silent_dates(str(tmp_path / "results"))
+    found = missing_reports(str(tmp_path / "results"))
     assert [(one.gate, str(one.date), one.map_index) for one in found] == (
         [("lake.gate", "2024-05-17", -1)] if is_stored else []
     )

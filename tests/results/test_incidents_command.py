@@ -6,15 +6,26 @@ import json
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
 
 from dqx_airflow.cli.main import app
+from dqx_airflow.results.missing_reports import write_missing_reports
 from dqx_airflow.results.query import StoredResults
-from dqx_airflow.results.silent_dates import write_silence
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.values import DatasetSnapshot, Outcome
+from dqx_airflow.values import (
+    Attempt,
+    DatasetSnapshot,
+    GateOrigin,
+    GateRequest,
+    Outcome,
+    PartialRun,
+    RunKey,
+    Selection,
+    SourceFile,
+)
 from tests.results.samples import PASSED, RUN_KEY, sample_report
 
 
@@ -117,37 +128,112 @@ def test_a_date_without_a_report_is_listed_until_a_run_has_one_or_someone_closes
     results = StoredResults(root)
     days = [date(2024, 3, day) for day in (2, 3, 4, 5)]
     keys = [replace(RUN_KEY, date=day, scheduler_run=f"day {day.day}[7]") for day in days]
-    write_silence(results, keys, "the Spark job was killed by signal 9")
+    for key in keys:
+        write_missing_reports(results, request_of(key), "the Spark job was killed by signal 9")
 
     def listed(*more: str) -> list[tuple[str, int, str]]:
         facts = json.loads(dql("--results-root", root, "--format", "json", *more).stdout)
         return [(fact["date"], fact["map_index"], fact["status"]) for fact in facts]
 
     blocked = ("2024-03-02", -1, "blocked")
-    silent = [(str(day), 7, "no report") for day in days]
-    assert listed() == [blocked, *silent]
-    assert listed("--gate", "orders_to_silver[7]") == silent
+    missing = [(str(day), 7, "no report") for day in days]
+    assert listed() == [blocked, *missing]
+    assert listed("--gate", "orders_to_silver[7]") == missing
     good = sample_report(9, attempt=9, run_key=keys[1], outcome=Outcome.PASSED, verdicts=(PASSED,))
     now = datetime.now(timezone.utc) + timedelta(minutes=1)
     ResultsStore(root).write(replace(good, started_at=now, finished_at=now))
-    assert listed() == [blocked, silent[0], *silent[2:]]
+    assert listed() == [blocked, missing[0], *missing[2:]]
     *_, line = dql("--results-root", root).stdout.splitlines()
     assert "no report" in line
     assert "killed by signal 9" in line
     closed = dql("close", line.split()[0], "--reason", "x", "--results-root", root)
     assert closed.stdout == "closed: gate orders_to_silver[7], data of 2024-03-05\n"
-    assert listed() == [blocked, silent[0], silent[2]]
+    assert listed() == [blocked, missing[0], missing[2]]
+
+
+def request_of(key: RunKey, **changes: Any) -> GateRequest:
+    return GateRequest(key, Attempt(1, "a"), SourceFile("s.dql", ""), (), "/results", **changes)
+
+
+SELECTED = Selection(only=("rows",))
+BASEL, BERN = (("store", "basel"),), (("store", "bern"),)
+
+
+@pytest.mark.parametrize(
+    ("missing", "judged", "is_listed"),
+    [
+        ({}, {}, False),
+        ({}, {"gate": "shop/orders/nulls"}, False),
+        ({}, {"gate": "shop/returns"}, True),
+        ({}, {"gate": "shop"}, True),
+        ({}, {"selection": SELECTED}, True),
+        ({"selection": SELECTED}, {"selection": SELECTED}, False),
+        ({"selection": SELECTED}, {}, False),
+        ({"promote_slice": BASEL}, {"promote_slice": BERN}, True),
+        ({"promote_slice": BASEL}, {"promote_slice": BASEL}, False),
+        ({"promote_slice": BASEL}, {}, True),
+    ],
+)
+def test_only_a_run_that_judges_the_same_ends_a_missing_report(
+    tmp_path: Path, missing: dict[str, Any], judged: dict[str, Any], is_listed: bool
+) -> None:
+    root = str(tmp_path)
+    key = replace(RUN_KEY, gate="shop/orders")
+    ResultsStore(root).write(sample_report(1))
+    write_missing_reports(StoredResults(root), request_of(key, **missing), "Spark failed")
+    options = {name: value for name, value in judged.items() if name != "gate"}
+    partial = PartialRun(SELECTED, 1, 2) if "selection" in judged else None
+    report = sample_report(
+        9,
+        run_key=replace(key, gate=judged.get("gate", key.gate)),
+        outcome=Outcome.PASSED,
+        partial=partial,
+        slice=request_of(key, **options).slice,
+    )
+    now = datetime.now(timezone.utc) + timedelta(minutes=1)
+    ResultsStore(root).write(replace(report, started_at=now, finished_at=now))
+    listed = json.loads(dql("--results-root", root, "--format", "json").stdout)
+    gates = [fact["gate"] for fact in listed if fact["status"] == "no report"]
+    assert gates == ["shop/orders"] * is_listed
+
+
+def test_a_missing_report_changes_no_incident(root: str) -> None:
+    def incidents() -> list[dict[str, Any]]:
+        listed = json.loads(dql("--results-root", root, "--all", "--format", "json").stdout)
+        return [{**fact, "notes": []} for fact in listed if fact["status"] != "no report"]
+
+    before = incidents()
+    for key in (RUN_KEY, *(replace(RUN_KEY, date=date(2024, 3, day)) for day in (1, 2, 3))):
+        write_missing_reports(StoredResults(root), request_of(key), "Spark failed")
+    assert incidents() == before
+    for fact in json.loads(dql("--results-root", root, "--format", "json").stdout):
+        if fact["status"] == "no report":
+            dql("close", fact["id"], "--reason", "x", "--results-root", root)
+    assert incidents() == before
+
+
+def test_a_gate_that_never_left_a_report_is_listed_and_closed_by_its_name(root: str) -> None:
+    key = replace(RUN_KEY, gate="shop.new")
+    write_missing_reports(StoredResults(root), request_of(key), "Spark failed")
+    (fact,) = json.loads(
+        dql("--results-root", root, "--gate", "shop.new", "--format", "json").stdout
+    )
+    assert (fact["gate"], fact["status"]) == ("shop.new", "no report")
+    closed = dql("close", fact["id"], "--gate", "shop.new", "--reason", "x", "--results-root", root)
+    assert closed.stdout == f"closed: gate shop.new, data of {key.date}\n"
+    assert "no results of gate" in dql("--results-root", root, "--gate", "shop.nwe").output
 
 
 def test_a_blocked_date_whose_new_run_left_no_report_is_listed_once(root: str) -> None:
     key = replace(RUN_KEY, gate=f"{RUN_KEY.gate}/Orders", date=date(2024, 3, 2))
-    write_silence(StoredResults(root), [key], "the Spark job failed")
+    request = replace(request_of(key), origin=GateOrigin(job=RUN_KEY.gate))
+    write_missing_reports(StoredResults(root), request, "the Spark job failed")
     lines = dql("--results-root", root).stdout.splitlines()
     assert [line.split()[3] for line in lines[1:]] == ["blocked"]
 
 
 def test_a_store_without_a_run_gets_no_note(tmp_path: Path) -> None:
-    write_silence(StoredResults(str(tmp_path / "none")), [RUN_KEY], "no such folder")
+    write_missing_reports(StoredResults(str(tmp_path / "none")), request_of(RUN_KEY), "gone")
     assert not (tmp_path / "none").exists()
 
 

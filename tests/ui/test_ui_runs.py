@@ -116,7 +116,7 @@ def test_runs_without_a_report_stand_between_the_others_by_their_dates(
     assert "4 runs" in page.text
     assert page.links["log"].endswith("/tasks/gate")
     listed = get(f"api/v1/{RUNS}").json()
-    assert [one["date"] for one in listed["silent"]] == ["2024-03-19", "2024-03-17"]
+    assert [one["date"] for one in listed["without_report"]] == ["2024-03-19", "2024-03-17"]
     clear = [form for form in page.forms if "pick" in form]
     assert len(clear) == 2
     assert not [form for form in Html(get(RUNS, "ada").text).forms if "pick" in form]

@@ -13,7 +13,16 @@ import pytest
 
 from dqx_airflow.operators.summary import failure_summary
 from dqx_airflow.results.incidents import notes_from
-from dqx_airflow.values import Attempt, DatasetSnapshot, GateReport, Outcome, Promotion, RunKey
+from dqx_airflow.values import (
+    Attempt,
+    DatasetSnapshot,
+    GateReport,
+    Outcome,
+    PartialRun,
+    Promotion,
+    RunKey,
+    Selection,
+)
 from tests.ui.test_ui_incident import form_of
 from tests.ui.ui_scene import DAY, KEEP, NOON, NULLS, Get, Html, Scene, report_of
 
@@ -98,7 +107,7 @@ def state_of(scene: Scene, task_id: str = "gate") -> str | None:
     return state and str(state)
 
 
-def silent(scene: Scene, days: int, **changes: Any) -> None:
+def left_no_report(scene: Scene, days: int, **changes: Any) -> None:
     """A run of a day before whose task failed without a report."""
     scene.task(on=DAY - timedelta(days=days), number=40 + days, **changes)
 
@@ -109,8 +118,8 @@ def test_a_date_whose_run_left_no_report_is_open_and_cleared_with_the_others(
     scene.ran(report_of(1, datasets=HELD))
     error = RuntimeError("the Spark job was killed by signal 9")
     key = RunKey("lake.gate", DAY - timedelta(days=1), "scheduled__2024-03-19")
-    silent(scene, 1, pushed=failure_summary(error, "lake.gate", key))
-    silent(scene, 2)
+    left_no_report(scene, 1, pushed=failure_summary(error, "lake.gate", key))
+    left_no_report(scene, 2)
     page = json_of(get, "slices")
     assert [(one["date"], one["state"]) for one in page["rows"]] == [
         ("2024-03-18", "no report"),
@@ -129,8 +138,8 @@ def test_a_date_whose_run_left_no_report_is_open_and_cleared_with_the_others(
 
 
 def test_a_date_that_a_later_run_judged_has_a_report(get: Get, scene: Scene) -> None:
-    silent(scene, 1)
-    silent(scene, 2, state="success")  # marked by a person
+    left_no_report(scene, 1)
+    left_no_report(scene, 2, state="success")  # marked by a person
     later = report_of(
         3,
         on=DAY - timedelta(days=1),
@@ -142,6 +151,35 @@ def test_a_date_that_a_later_run_judged_has_a_report(get: Get, scene: Scene) -> 
     assert len(json_of(get, "slices")["rows"]) == 1
     scene.store(later)
     assert json_of(get, "slices")["rows"] == []
+
+
+@pytest.mark.parametrize("knows_name", ["its summary", "other runs"])
+@pytest.mark.parametrize(
+    ("gate", "partial", "is_listed"),
+    [
+        ("shop orders", None, False),
+        ("shop orders/nulls", None, False),
+        ("shop", None, True),
+        ("shop orders", PartialRun(Selection(only=("a",)), 1, 2), True),
+    ],
+)
+def test_a_gate_with_a_name_of_its_own_is_judged_under_that_name(
+    get: Get, scene: Scene, knows_name: str, gate: str, partial: PartialRun | None, is_listed: bool
+) -> None:
+    yesterday = DAY - timedelta(days=1)
+    key = RunKey("shop orders", DAY, f"scheduled__{DAY}")
+    scene.ran(report_of(1, outcome=Outcome.PASSED, verdicts=(NULLS,), run_key=key))
+    missing = replace(key, date=yesterday, scheduler_run=f"scheduled__{yesterday}")
+    error = RuntimeError("the Spark job was killed by signal 9")
+    is_pushed = knows_name == "its summary"
+    left_no_report(
+        scene, 1, pushed=failure_summary(error, missing.gate, missing) if is_pushed else None
+    )
+    assert len(json_of(get, "slices")["rows"]) == 1
+    by_hand = replace(missing, gate=gate, scheduler_run="manual__1")
+    later = report_of(3, on=yesterday, outcome=Outcome.PASSED, verdicts=(NULLS,), run_key=by_hand)
+    scene.store(replace(later, partial=partial))
+    assert len(json_of(get, "slices")["rows"]) == is_listed
 
 
 def test_the_date_of_a_run_without_a_report_is_as_far_from_its_logical_date_as_others(
@@ -337,7 +375,7 @@ def test_a_closed_incident_says_that_its_rows_stay_out(get: Get, post: Get, scen
 
 def test_the_dates_of_gates_are_a_picture_of_signs(get: Get, scene: Scene) -> None:
     scene.days("ppbpb")
-    silent(scene, 5)
+    left_no_report(scene, 5)
     page = Html(get("slices").text)
     assert "2024-03- 16 2024-03- 17" in page.text
     picture = page.text.partition("2024-03- 20 lake.")[2]

@@ -1,0 +1,201 @@
+"""Missing reports: dates of gates whose last run ended without a report, as far as the store knows
+them. The task of a gate leaves a note there before it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from dqx_airflow.results import schema
+from dqx_airflow.results.incidents import (
+    CLOSED,
+    Incident,
+    IncidentNote,
+    rows_in,
+    show_rows,
+    write_notes,
+)
+from dqx_airflow.results.query import RunsWanted, StoredResults, of_dates, opened
+from dqx_airflow.results.schema import as_utc
+from dqx_airflow.values import NO_REPORT, GateRequest, RunKey
+
+
+@dataclass(frozen=True, slots=True)
+class MissingReport:
+    """A date for which the last run of a gate left no report. `error` says why, `at` is the time of
+    its end, and `id` the id of its note. `gate` is the name without a suite, `slice` the slice of
+    the run, and `is_partial` whether it was to evaluate a selection only."""
+
+    gate: str
+    date: date
+    map_index: int
+    slice: str | None
+    is_partial: bool
+    error: str
+    at: datetime
+    id: str
+
+    @property
+    def gate_instance(self) -> str:
+        """The name of the gate, with the map index of a mapped task: `shop.gate[3]`."""
+        return self.gate if self.map_index < 0 else f"{self.gate}[{self.map_index}]"
+
+    @property
+    def rows(self) -> str:
+        """The values of `promote_slice`: `store = basel`; empty without them."""
+        return show_rows(self.slice)
+
+    def closed_by(self, author: str, reason: str) -> IncidentNote:
+        """The note with which someone gives the date up."""
+        return IncidentNote(
+            self.gate, self.date, CLOSED, author, reason, self.map_index, self.slice
+        )
+
+
+def write_missing_reports(results: StoredResults, request: GateRequest, error: str) -> None:
+    """Stores that a run has ended without reports; nothing in a store without any run.
+
+    :raises StoreError: the store cannot be written.
+    """
+    if results.table(schema.RUNS) is None:
+        return
+    gate = request.job_key.gate
+    is_partial = request.selection is not None
+    instances = sorted({(key.date, key.map_index) for key in request.run_keys})
+    notes = [
+        IncidentNote(
+            gate, on, NO_REPORT, gate, error, map_index, request.slice, is_partial=is_partial
+        )
+        for on, map_index in instances
+    ]
+    write_notes(results, notes)
+
+
+def missing_reports(
+    results: StoredResults | str, gates: Collection[str] | None = None
+) -> tuple[MissingReport, ...]:
+    """The dates for which the last run left no report, oldest first: no run has judged them since,
+    and no one has closed them.
+
+    :param gates: the names of gates, also with suites; None for all.
+    :raises StoreError: the store exists and cannot be read.
+    """
+    results = opened(results)
+    where = [f"\"kind\" = '{NO_REPORT}'"]
+    last: dict[tuple[object, ...], MissingReport] = {}
+    for row in results.whole_rows(schema.INCIDENT_NOTES, where, 'ORDER BY "event_at"'):
+        one = _missing_report(IncidentNote.from_row(row))
+        if gates is not None and not any(is_of_gate(name, one.gate) for name in gates):
+            continue
+        last[one.gate, one.date, one.map_index, one.rows, one.is_partial] = one
+    if not last:
+        return ()
+    days = [one.date for one in last.values()]
+    ends: dict[tuple[date, int], list[DateEnd]] = {}
+    for end in ends_of_dates(results, min(days), max(days)):
+        ends.setdefault((end.date, end.map_index), []).append(end)
+    found = [
+        one
+        for one in last.values()
+        if not any(_settles(end, one) for end in ends.get((one.date, one.map_index), ()))
+    ]
+    return tuple(sorted(found, key=lambda one: (one.date, one.gate, one.map_index, one.rows)))
+
+
+def _missing_report(note: IncidentNote) -> MissingReport:
+    return MissingReport(
+        gate=note.gate,
+        date=note.date,
+        map_index=note.map_index,
+        slice=note.slice,
+        is_partial=note.is_partial,
+        error=note.text,
+        at=note.at,
+        id=note.id,
+    )
+
+
+def missing_without_incident(
+    incidents: Iterable[Incident],
+    results: StoredResults | str,
+    gates: Collection[str] | None = None,
+) -> tuple[MissingReport, ...]:
+    """The dates for which the last run left no report, without those that have an open incident.
+
+    :param gates: the names of gates, also with suites; None for all.
+    :raises StoreError: the store exists and cannot be read.
+    """
+    known: dict[tuple[date, int, str], list[str]] = {}
+    for incident in incidents:
+        if incident.is_open:
+            place = incident.date, incident.map_index, incident.rows
+            known.setdefault(place, []).extend(run.run_key.gate for run in incident.runs)
+    return tuple(
+        one
+        for one in missing_reports(results, gates)
+        if not any(
+            is_of_gate(gate, one.gate)
+            for gate in known.get((one.date, one.map_index, one.rows), ())
+        )
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class DateEnd:
+    """The end of a run that left a report, or the time at which someone closed a date: `gate` is
+    the name in the store, with a suite if there are several."""
+
+    gate: str
+    date: date
+    map_index: int
+    slice: str | None
+    is_partial: bool
+    at: datetime
+
+
+def ends_of_dates(results: StoredResults | str, since: date, until: date) -> tuple[DateEnd, ...]:
+    """The ends of runs on some days, and the closings of these days.
+
+    :raises StoreError: the store exists and cannot be read.
+    """
+    results = opened(results)
+    columns = ("gate", "dataset_date", "scheduler_run", "slice", "partial", "finished_at")
+    ends = []
+    for row in results.run_rows(RunsWanted(since=since, until=until), columns):
+        key = RunKey(row["gate"], row["dataset_date"], row["scheduler_run"])
+        ends.append(
+            DateEnd(
+                gate=key.gate,
+                date=key.date,
+                map_index=key.map_index,
+                slice=row.get("slice"),
+                is_partial=bool(row.get("partial")),
+                at=as_utc(row["finished_at"]),
+            )
+        )
+    closed = [f"\"kind\" = '{CLOSED}'", *of_dates(since, until)]
+    for row in results.whole_rows(schema.INCIDENT_NOTES, closed):
+        note = IncidentNote.from_row(row)
+        ends.append(
+            DateEnd(note.gate, note.date, note.map_index, note.slice, is_partial=False, at=note.at)
+        )
+    return tuple(ends)
+
+
+def is_of_gate(stored: str, gate: str) -> bool:
+    """Whether a name in the store is of a gate, or of one of its suites: `shop.gate/orders`."""
+    return stored == gate or stored.startswith(f"{gate}/")
+
+
+def _settles(end: DateEnd, missing: MissingReport) -> bool:
+    """Whether a run has judged what a run without a report was about, or someone closed it.
+
+    :param end: of the same date and map index.
+    """
+    if end.at <= missing.at or not is_of_gate(end.gate, missing.gate):
+        return False
+    if end.is_partial and not missing.is_partial:
+        return False
+    # An earlier version stored no slice, and a note on all of the date has none.
+    return end.slice is None or rows_in(end.slice) == rows_in(missing.slice)
