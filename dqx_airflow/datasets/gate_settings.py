@@ -11,6 +11,7 @@ allow_empty = true                      # also fail_on and on_violation, as for 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -22,6 +23,9 @@ from dqx_airflow.values.blank import is_blank
 
 _TEXTS = ("suite", "group", "owner", "asset")
 _ON_VIOLATION = ("fail", "skip", "warn", "ask")
+_NAME = re.compile(r"[\w.-]{1,249}")
+"""The names of gates: the ids of tasks that Airflow allows."""
+
 KEYS = (*_TEXTS, "datasets", "allow_empty", "fail_on", "on_violation")
 
 
@@ -61,6 +65,9 @@ def gate_settings(
 
 
 def _mistakes(name: str, table: Mapping[str, Any], datasets: Collection[str]) -> Iterator[Mistake]:
+    if _NAME.fullmatch(name) is None:
+        hint = "write at most 249 letters, digits, '_', '-' and '.'"
+        yield Mistake("", f"'{name}' cannot be the name of a gate", hint)
     if "suite" not in table:
         yield Mistake("", f"gate '{name}' has no suite", f'add suite = "{name}.dql"')
     for key in _TEXTS:

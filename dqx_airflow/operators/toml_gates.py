@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from airflow.providers.common.compat.sdk import Asset, TaskGroup
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 
+from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.operators.dql_gate import DqlGateOperator
 from dqx_airflow.operators.exceptions import GateMisconfiguredError
 
@@ -53,23 +55,21 @@ def gates_of(
     :param arguments: arguments of all gates, such as `certify_partitions=True` or `pool="spark"`.
         They take precedence over `[defaults]`, and the settings of a single gate over both.
     :return: the gates by their names.
-    :raises GateMisconfiguredError: the file has a mistake, or no gate matches.
+    :raises GateMisconfiguredError: the file has a mistake, or a pattern of `only` matches no gate.
     """
     read = _read(settings)
-    gates = [gate for gate in read.gates if _is_wanted(gate, _words(only), _words(exclude))]
-    if not gates:
-        what = "matches only and exclude" if read.gates else "in [gates]"
-        raise GateMisconfiguredError(f"{read.path}: no gate {what}: add [gates.NAME], or change it")
+    gates = _chosen(read, _patterns("only", only), _patterns("exclude", exclude))
     shared = {**_defaults(read), **arguments}
     datasets = _datasets(read, gates)
     tasks: dict[str, DqlGateOperator] = {}
+    names = {gate.name for gate in gates}
     for group, members in _grouped(gates, group_by):
         with ExitStack() as opened:
             if group:
-                opened.enter_context(_task_group(group))
+                opened.enter_context(_task_group(group, names))
             for gate in members:
                 given = {name: _settings(datasets[name]) for name in gate.datasets}
-                tasks[gate.name] = _task(gate, read.suite_of(gate), given, shared)
+                tasks[gate.name] = _task(read, gate, given, shared)
     return tasks
 
 
@@ -100,21 +100,51 @@ def _read_once(path: Path, _modified_ns: int, _size: int) -> Settings:
     return read_settings(path)
 
 
-def _words(given: Patterns) -> tuple[str, ...]:
-    """Patterns in an argument: one, a list, or several separated by commas."""
+def _patterns(argument: str, given: Patterns) -> tuple[str, ...]:
+    """The patterns in an argument: one, a list, or several separated by commas.
+
+    :raises GateMisconfiguredError: one is blank, and would match the gates without a group.
+    """
     if given is None:
         return ()
     parts = given.split(",") if isinstance(given, str) else given
-    return tuple(part.strip() for part in parts)
+    if not isinstance(parts, Iterable) or not all(isinstance(part, str) for part in parts):
+        message = f"gates_of: {argument}={given!r}: write a pattern, or a list of patterns"
+        raise GateMisconfiguredError(message)
+    patterns = tuple(part.strip() for part in parts)
+    if not all(patterns):
+        message = f"gates_of: {argument}={given!r} has a pattern without characters: remove it"
+        raise GateMisconfiguredError(message)
+    return patterns
 
 
-def _is_wanted(gate: GateSettings, only: Sequence[str], exclude: Sequence[str]) -> bool:
-    from fnmatch import fnmatchcase
+def _chosen(read: Settings, only: Sequence[str], exclude: Sequence[str]) -> list[GateSettings]:
+    """The gates that match.
 
-    def matches(pattern: str) -> bool:
-        return fnmatchcase(gate.name, pattern) or fnmatchcase(gate.group, pattern)
+    :raises GateMisconfiguredError: there are none, or a pattern of `only` matches none: a misspelt
+        name would leave a gate out.
+    """
+    if not read.gates:
+        raise GateMisconfiguredError(f"{read.path}: no gate in [gates]: add [gates.NAME]")
+    for pattern in only:
+        if not any(_matches(gate, pattern) for gate in read.gates):
+            message = f"{read.path}: no gate or group matches only={pattern!r}"
+            hint = did_you_mean(pattern, [gate.name for gate in read.gates]) or "change it"
+            raise GateMisconfiguredError(f"{message}: {hint}")
+    chosen = [
+        gate
+        for gate in read.gates
+        if (not only or any(_matches(gate, pattern) for pattern in only))
+        and not any(_matches(gate, pattern) for pattern in exclude)
+    ]
+    if not chosen:
+        message = f"{read.path}: no gate matches only and exclude: change them"
+        raise GateMisconfiguredError(message)
+    return chosen
 
-    return (not only or any(map(matches, only))) and not any(map(matches, exclude))
+
+def _matches(gate: GateSettings, pattern: str) -> bool:
+    return fnmatchcase(gate.name, pattern) or fnmatchcase(gate.group, pattern)
 
 
 def _grouped(
@@ -131,11 +161,15 @@ def _grouped(
     yield from members.items()
 
 
-def _task_group(name: str) -> TaskGroup:
+def _task_group(name: str, gates: Collection[str]) -> TaskGroup:
     """A task group that is not part of the task ids: a gate that moves keeps its name, and its
-    results."""
+    results. Its id is new in the DAG, also if names differ only in characters that no id has."""
     group_id = f"group_{_NOT_IN_IDS.sub('_', name)}"
-    return TaskGroup(group_id, prefix_group_id=False, group_display_name=name)
+    while group_id in gates:
+        group_id += "_"
+    return TaskGroup(
+        group_id, prefix_group_id=False, group_display_name=name, add_suffix_on_collision=True
+    )
 
 
 def _defaults(settings: Settings) -> dict[str, Any]:
@@ -154,7 +188,7 @@ def _defaults(settings: Settings) -> dict[str, Any]:
 
 
 def _task(
-    gate: GateSettings, suite: str, datasets: dict[str, dict[str, Any]], shared: dict[str, Any]
+    read: Settings, gate: GateSettings, datasets: dict[str, dict[str, Any]], shared: dict[str, Any]
 ) -> DqlGateOperator:
     arguments = dict(shared)
     for name in ("allow_empty", "fail_on", "on_violation"):
@@ -163,8 +197,21 @@ def _task(
     if gate.owner:
         arguments["owner"] = gate.owner
     if gate.asset:
-        arguments["outlets"] = [*arguments.get("outlets", ()), Asset(gate.asset)]
+        arguments["outlets"] = [*(arguments.get("outlets") or ()), _asset(read, gate)]
+    suite = read.suite_of(gate)
     return DqlGateOperator(task_id=gate.name, suite=suite, datasets=datasets, **arguments)
+
+
+def _asset(read: Settings, gate: GateSettings) -> Asset:
+    """:raises GateMisconfiguredError: Airflow refuses the URI."""
+    from dqx_airflow.datasets.dqx_toml import Positions
+
+    try:
+        return Asset(gate.asset)
+    except ValueError as error:
+        line = Positions(str(read.path), read.text).value("gates", gate.name, "asset").line
+        message = f"{read.path}:{line}: invalid value for 'asset': {error}"
+        raise GateMisconfiguredError(message) from error
 
 
 def _datasets(settings: Settings, gates: Iterable[GateSettings]) -> dict[str, DatasetRef]:

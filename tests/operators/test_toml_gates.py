@@ -115,6 +115,22 @@ def test_gates_are_in_task_groups_that_are_not_part_of_their_names(settings: Pat
     assert group_of(made(settings, group_by=None)["orders"])[0] is None
 
 
+def test_groups_whose_names_differ_in_characters_that_no_id_has_stay_apart(settings: Path) -> None:
+    text = settings.read_text().replace('"sales/eu"', '"日本"', 1).replace('"sales/eu"', '"中国"')
+    settings.write_text(text.replace("[gates.countries]", "[gates.group__]"))
+    gates = made(settings)
+    groups = [group_of(gates[name]) for name in ("orders", "more_orders")]
+    assert [label for _, label in groups] == ["日本", "中国"]
+    assert len({*gates, *(group_id for group_id, _ in groups)}) == 5
+
+
+def test_gates_of_one_group_may_be_made_by_two_calls(settings: Path) -> None:
+    with DAG("lake", start_date=datetime(2026, 1, 1), schedule=None) as dag:
+        gates_of(settings, only="orders", retries=2)
+        gates_of(settings, exclude="orders")
+    assert {*dag.task_ids} == {"orders", "countries", "more_orders"}
+
+
 def test_gates_are_chosen_by_patterns_of_names_and_groups(settings: Path) -> None:
     assert {*made(settings, only="sales/*")} == {"orders", "more_orders"}
     assert {*made(settings, only=["orders", "countries"])} == {"orders", "countries"}
@@ -148,6 +164,12 @@ def test_a_results_root_in_airflow_counts_more_than_the_file(
         ('datasets = ["orders"]', 'datasets = "orders"', "'datasets' must be a list of names"),
         ('path = "lake/countries.csv"\n', "", "[datasets.countries] has no path"),
         ("[gates.orders]", "[gates", "invalid TOML"),
+        (
+            "[gates.more_orders]",
+            '[gates."more orders"]',
+            "'more orders' cannot be the name of a gate",
+        ),
+        ('"s3://lake/orders"', '"airflow://x"', "dqx.toml:25: invalid value for 'asset'"),
     ],
 )
 def test_a_mistake_in_the_file_is_an_error_that_says_where(
@@ -169,7 +191,14 @@ def test_all_mistakes_are_said_at_once(settings: Path) -> None:
 def test_a_missing_file_and_patterns_without_a_gate_are_refused(settings: Path) -> None:
     with pytest.raises(GateMisconfiguredError, match=r"cannot read .*: write Path"):
         gates_of("none.toml")
-    with pytest.raises(GateMisconfiguredError, match="no gate matches"):
+    with pytest.raises(GateMisconfiguredError, match="matches only=.x.: available"):
         gates_of(settings, only="x")
+    with pytest.raises(GateMisconfiguredError, match="'ordrs': did you mean 'orders'"):
+        gates_of(settings, only="countries, ordrs")
+    for blank in ("", "orders,", [" "]):
+        with pytest.raises(GateMisconfiguredError, match="a pattern without characters"):
+            gates_of(settings, exclude=blank)
+    with pytest.raises(GateMisconfiguredError, match="only=3: write a pattern"):
+        gates_of(settings, only=3)  # type: ignore[arg-type]
     with pytest.raises(GateMisconfiguredError, match="group_by='team'"):
         gates_of(settings, group_by="team")  # type: ignore[arg-type]
