@@ -5,6 +5,8 @@ The types are Spark's, and the options of Spark's readers have the same effect, 
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -43,6 +45,10 @@ class ColumnTable:
     column: Callable[[str], Any]
 
 
+_ROW = re.compile(r"(Expected \d+ columns, got \d+):.*")
+_QUOTED = re.compile(r"'.*'")
+
+
 def read_files(
     place: str,
     file_format: str | None,
@@ -67,9 +73,20 @@ def read_files(
         raise
     except Exception as error:  # deltalake has no base class for its exceptions
         raise DatasetError(
-            f"{place} cannot be read as {format_name}: {first_line(error)}",
+            f"{place} cannot be read as {format_name}: {_without_values(first_line(error))}",
             f"name its format, as in {place}?format=csv, or draft from a Parquet copy",
         ) from error
+
+
+def _without_values(message: str) -> str:
+    """A message of Arrow without the row or the value that it quotes, which may be personal.
+
+    >>> _without_values("Expected 2 columns, got 1: ann@example.org")
+    'Expected 2 columns, got 1'
+    >>> _without_values("invalid value 'ann'")
+    "invalid value '...'"
+    """
+    return _QUOTED.sub("'...'", _ROW.sub(r"\1", message))
 
 
 def format_of(place: str) -> str:
@@ -214,6 +231,10 @@ def _csv(place: str, options: ReaderOptions) -> ColumnTable:
         table = pa.csv.read_csv(file, reading, parsing, convert)
         if not options.has_header:
             table = table.rename_columns([f"_c{number}" for number in range(table.num_columns)])
+        repeated = [name for name, count in Counter(table.column_names).items() if count > 1]
+        if repeated:
+            message = f"{file} has several columns named '{repeated[0]}'"
+            raise DatasetError(message, "name each column differently")
         parts.append(table)
     texts = pa.concat_tables(parts)
     typed = {name: _typed(texts.column(name)) for name in texts.column_names}

@@ -116,7 +116,7 @@ def _dates(column: Any, ref: DatasetRef) -> Any:
             return pc.cast(pc.utf8_slice_codeunits(column, 0, 10), pa.date32())
         except pa.ArrowInvalid as error:
             raise DatasetError(
-                f"{ref.date_column} of {ref.name} contains strings that are not dates: {error}",
+                f"{ref.date_column} of {ref.name} contains strings that are not dates",
                 "write them as 2024-03-01, or choose another date_column",
             ) from error
     message = f"{ref.date_column} of {ref.name} is of type {kind}"

@@ -193,8 +193,10 @@ class _Measured:
         found = pa.table({"on": self._on, "it": numbers}).group_by("on").aggregate([("it", "sum")])
         return dict(zip(found["on"].to_pylist(), found["it_sum"].to_pylist(), strict=True))
 
-    def _duplicates(self, columns: Sequence[str]) -> ByDay:
-        """The rows less the distinct tuples of their columns."""
+    def _duplicates(self, arguments: Sequence[str | Sequence[str]]) -> ByDay:
+        """The rows less the distinct tuples of their columns: one, or a list of several."""
+        first = arguments[0]
+        columns = [first] if isinstance(first, str) else first
         named = {f"c{number}": self._table.column(name) for number, name in enumerate(columns)}
         tuples = pa.table({"on": self._on, **named}).group_by(["on", *named]).aggregate([])
         distinct = pc.value_counts(tuples["on"]).to_pylist()
