@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from datetime import date, datetime, timedelta, timezone
 from importlib.util import find_spec
@@ -13,6 +12,7 @@ import typer
 
 from dqx_airflow.cli import command
 from dqx_airflow.cli.arguments import ONE_DATASET_FORM, datasets_of
+from dqx_airflow.datasets.dqx_toml import literal
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import MOST_CALLS_PER_MONTH, MOST_DAYS
@@ -165,7 +165,7 @@ def _dag(table: ObservedTable, path: str, today: date) -> str:
         is_beside=not path.startswith("/") and "://" not in path,
         path=path,
         settings=_settings(table),
-        json=json.dumps,
+        literal=literal,
     )
 
 
@@ -185,6 +185,5 @@ def _settings(table: ObservedTable) -> list[tuple[str, object]]:
 
 
 def _toml(table: ObservedTable, path: str, *, has_java: bool) -> str:
-    # Strings, and lists of them, are written alike in JSON and in TOML.
     own = {"name": table.name, "path": path, "settings": _settings(table), "has_java": has_java}
-    return filled(__package__, "draft_toml.txt", **own, json=json.dumps)
+    return filled(__package__, "draft_toml.txt", **own, literal=literal)

@@ -34,9 +34,10 @@ The nearest `dqx.toml` counts, next to a suite or above it. Editors use it, too.
 
 from __future__ import annotations
 
+import json
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from enum import Enum
@@ -365,6 +366,20 @@ def read_settings(path: Path, name: str | None = None) -> Settings:
         variables,
         gates,
     )
+
+
+def literal(value: str | Sequence[str]) -> str:
+    """A string, or a list of strings, as a literal of TOML. It is one of Python, too."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def is_toml(text: str) -> bool:
+    """Whether a text can be parsed."""
+    try:
+        tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _syntax_error(error: Exception, text: str, name: str) -> Diagnostic:

@@ -10,6 +10,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
@@ -207,6 +208,175 @@ def test_only_and_exclude_choose_tables_by_path_or_name(home: Path) -> None:
     assert [gate.name for gate in settings.gates] == ["orders", "visits"]
     done = dql("init", home / "gates", "--dataset", home / "lake", "--only", "nothing")
     assert (done.returncode, "--only" in done.output) == (4, True)
+
+
+def report_of(home: Path, *more: str) -> dict[str, dict[str, Any]]:
+    """The rows of the report, by place."""
+    done = dql("init", home / "gates", "--dataset", home / "lake", *more, "--format", "json")
+    assert done.returncode == 0, done.output
+    return {row["place"]: row for row in json.loads(done.stdout)["tables"]}
+
+
+def settings_in(home: Path) -> Settings:
+    settings = read_settings(home / "gates" / "dqx.toml")
+    assert settings.problems == ()
+    return settings
+
+
+def test_a_table_with_the_name_of_a_dataset_of_all_days_has_a_gate_of_its_own(
+    tmp_path: Path,
+) -> None:
+    lake = tmp_path / "lake"
+    bills = list(range(60))
+    on = [day for day in DAYS[:6] for _ in range(10)]
+    write_parquet(lake / "bills.parquet", {"bill_id": bills, "day": on})
+    init(tmp_path)
+    # The first reference to bills is of a table that comes later.
+    write_parquet(lake / "bills_all.parquet", {"number": bills})
+    write_parquet(lake / "lines.parquet", {"line_id": bills, "bill_id": bills})
+    init(tmp_path)
+    settings = settings_in(tmp_path)
+    assert {gate.name: gate.datasets for gate in settings.gates} == {
+        "bills": ("bills",),
+        "bills_all": ("bills_all",),
+        "lines": ("lines", "bills_all_2"),
+    }
+    assert settings.refs["bills_all_2"].path == str(lake / "bills.parquet")
+    assert settings.refs["bills_all_2"].date_column is None
+    before = settings.text
+    init(tmp_path)
+    assert settings_in(tmp_path).text == before
+
+
+@pytest.mark.parametrize(
+    "place", ["smile😀", 'it\'s "x"', "back\\slash", 'a"""b', "new\nline", "del\x7f"]
+)
+def test_a_path_of_any_characters_is_written_as_it_is(place: str, tmp_path: Path) -> None:
+    path = tmp_path / "lake" / place / "t.parquet"
+    write_parquet(path, {"id": [1, 2, 3]})
+    init(tmp_path)
+    settings = settings_in(tmp_path)
+    assert settings.refs["t"].path == str(path)
+    (gate,) = settings.gates
+    text = Path(settings.suite_of(gate)).read_text()
+    assert check_source(SourceFile(gate.suite, text), needs_suite=True).diagnostics == ()
+    ast.parse((tmp_path / "gates" / "lake_gates.py").read_text())
+
+
+def test_a_table_that_no_suite_can_be_written_about_is_a_row_of_the_report(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    write_parquet(lake / "good.parquet", {"id": [1, 2]})
+    write_parquet(lake / "line.parquet", {"a\nb": [1, 2]})
+    (lake / "unnamed.csv").write_text(",a\n0,1\n")
+    (lake / "twice.csv").write_text("a,a\n0,1\n")
+    (lake / "semicolon.csv").write_text("a;b\n0;1\n")
+    (lake / "old.orc").write_bytes(b"ORC")
+    with open(f"{lake}/latin\udcff.csv", "w") as file:
+        file.write("a,b\n1,2\n")
+    (tmp_path / "elsewhere").mkdir()
+    (lake / "link").symlink_to(tmp_path / "elsewhere")
+    (lake / "again.parquet").symlink_to(lake / "good.parquet")
+    (lake / "loop").symlink_to(lake)
+    problems = {place: row["problem"] for place, row in report_of(tmp_path).items()}
+    assert problems == {
+        "good.parquet": "",
+        "line.parquet": "the name of column 1 has a line break",
+        "unnamed.csv": "column 1 has no name",
+        "twice.csv": f"{lake}/twice.csv has several columns named 'a'",
+        "semicolon.csv": 'one column, with ";": write sep = ";" below [reader.csv]',
+        "old.orc": f"{lake}/old.orc has the format orc",
+        "latin\\udcff.csv": "its path is not UTF-8",
+        "link": f"a link to a folder: draft it with --dataset {tmp_path}/elsewhere",
+    }
+    (tmp_path / "gates" / "dqx.toml").open("a").write('\n[reader.csv]\nsep = ";"\n')
+    assert report_of(tmp_path)["semicolon.csv"]["problem"] == ""
+    assert settings_in(tmp_path).refs["semicolon"].schema == "a bigint, b bigint"
+
+
+def test_a_table_without_rows_has_a_gate_that_warns_until_some_come(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "lake" / "orders.parquet", {"id": pa.array([], pa.int64())})
+    assert report_of(tmp_path)["orders.parquet"]["wrong"] == ["no rows"]
+    (text,) = suites_of(settings_in(tmp_path)).values()
+    assert text.count("@experimental") == 2
+    assert "assert num_rows() > 0" in text
+
+
+def test_a_table_with_a_key_of_two_columns_and_many_days_is_drafted(tmp_path: Path) -> None:
+    for day in DAYS:
+        numbers = {"line_id": list(range(10))}
+        write_parquet(tmp_path / "lake" / "lines" / f"day={day}" / "part-0.parquet", numbers)
+    row = report_of(tmp_path)["lines"]
+    assert (row["key"], row["problem"]) == (["line_id", "day"], "")
+    assert row["warnings_per_month"] == 0
+
+
+def test_what_settings_mask_is_in_no_suite_no_draft_and_no_report(tmp_path: Path) -> None:
+    lake, gates = tmp_path / "lake", tmp_path / "gates"
+    people = {"id": list(range(40)), "vorname": ["Sabine", "Ursula"] * 20}
+    write_parquet(lake / "people.parquet", people)
+    write_parquet(lake / "staff.parquet", people)
+    gates.mkdir()
+    masked = 'masked = ["vorname"]\n'
+    mine = (
+        f'[datasets.people]\npath = "{lake}/people.parquet"\nformat = "parquet"\n{masked}'
+        f'[datasets.s]\npath = "{lake}"\nformat = "parquet"\n{masked}'
+    )
+    (gates / "dqx.toml").write_text(mine)
+    output = init(tmp_path)
+    settings = settings_in(tmp_path)
+    assert settings.text.startswith(mine)
+    assert [(gate.name, gate.datasets) for gate in settings.gates] == [
+        ("people", ("people",)),
+        ("staff", ("staff",)),
+    ]
+    assert settings.refs["staff"].masked == ("vorname",)
+    written = [file.read_text() for file in gates.rglob("*") if file.is_file()]
+    assert "Sabine" not in "".join([output, *written])
+
+
+def test_a_row_that_cannot_be_parsed_is_not_in_the_report(tmp_path: Path) -> None:
+    (tmp_path / "lake").mkdir()
+    write_parquet(tmp_path / "lake" / "good.parquet", {"id": [1, 2]})
+    (tmp_path / "lake" / "people.csv").write_text("id,mail,x\n1,ann@example.org\n")
+    problem = report_of(tmp_path)["people.csv"]["problem"]
+    assert problem.endswith("Expected 3 columns, got 2")
+
+
+def test_a_table_that_has_stopped_is_found_although_its_files_are_as_before(home: Path) -> None:
+    kept = home / "gates" / ".dql_init" / "orders.json"
+    draft = json.loads(kept.read_text())
+    assert draft["on"] == str(TODAY)
+    kept.write_text(json.dumps({**draft, "on": str(DAYS[-1])}))
+    init(home)
+    assert json.loads(kept.read_text())["on"] == str(TODAY)
+
+
+def test_a_gate_that_someone_removed_stays_removed(home: Path) -> None:
+    toml = home / "gates" / "dqx.toml"
+    text = toml.read_text()
+    start, end = text.index("[gates.customers]"), text.index("[datasets.orders]")
+    toml.write_bytes((text[:start] + text[end:]).replace("\n", "\r\n").encode())
+    before = toml.read_bytes()
+    write_parquet(home / "lake" / "new.parquet", {"id": [1, 2]})
+    init(home)
+    assert toml.read_bytes().startswith(before)
+    assert b"\n" not in toml.read_bytes().replace(b"\r\n", b"")
+    assert [gate.name for gate in settings_in(home).gates] == [
+        *(name for name in NAMES if name != "customers"),
+        "new",
+    ]
+
+
+def test_settings_to_which_no_table_can_be_added_are_refused_and_unchanged(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "lake" / "t.parquet", {"id": [1, 2]})
+    (tmp_path / "gates").mkdir()
+    toml = tmp_path / "gates" / "dqx.toml"
+    toml.write_text('datasets = {x = "x"}\n')
+    done = dql("init", tmp_path / "gates", "--dataset", tmp_path / "lake")
+    assert done.returncode == 2
+    assert "no table can be added to the end of" in done.output
+    assert toml.read_text() == 'datasets = {x = "x"}\n'
+    assert files_in(tmp_path / "gates") == ["dqx.toml"]
 
 
 def test_options_for_a_folder_of_tables_are_refused_for_a_single_table(made: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dqx_airflow.datasets.locations import place_of
 from dqx_airflow.tuning.lake.found_tables import FoundTable, is_folder_of_tables, tables_in
 
 LAYOUTS = {
@@ -73,7 +74,7 @@ def test_a_folder_that_is_a_table_is_no_folder_of_tables(tmp_path: Path) -> None
 
 def test_a_table_keeps_the_name_that_it_had(tmp_path: Path) -> None:
     found(tmp_path, ["x/orders.csv"])
-    known = [(str(tmp_path / "x" / "orders.csv"), "orders")]
+    known = {place_of(str(tmp_path / "x" / "orders.csv")): "orders"}
     tables = found(tmp_path, ["y/orders.csv"], known=known)  # type: ignore[arg-type]
     assert [table.name for table in tables] == ["orders", "y_orders"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 
 import typer
@@ -26,10 +26,19 @@ _FOLDER = ".dql_init"
 
 @dataclass(frozen=True, slots=True)
 class KeptDraft:
-    """The draft of a table with the number of days from which it was made."""
+    """The draft of a table with the number of days from which it was made, and the date on which:
+    whether the newest day of a table is late, or whole, depends on it."""
 
     days: int
+    on: date
     draft: TableDraft
+
+    def is_valid(self, table: FoundTable, days: int, today: date) -> bool:
+        """True if the draft of a table would be the same today."""
+        is_unchanged = replace(self.draft.table, masked=table.masked) == table
+        is_hiding = {*table.masked} <= {*self.draft.settings.get("masked", ())}
+        is_of_today = self.draft.days is None or self.on == today
+        return is_unchanged and is_hiding and is_of_today and self.days == days
 
 
 class KeptDrafts:
@@ -49,7 +58,7 @@ class KeptDrafts:
 
     @property
     def names(self) -> list[tuple[str, str]]:
-        """The names of the known tables, by their paths."""
+        """The names of the known tables, after their paths."""
         return [(kept.draft.table.path, name) for name, kept in self.known.items()]
 
     def drafts(self, tables: Sequence[FoundTable], days: int, now: datetime) -> list[TableDraft]:
@@ -66,11 +75,11 @@ class KeptDrafts:
 
     def _draft(self, table: FoundTable, days: int, now: datetime) -> TableDraft:
         kept = self.known.get(table.name)
-        if kept is not None and kept.days == days and kept.draft.table.stamp == table.stamp:
+        if kept is not None and kept.is_valid(table, days, now.date()):
             return replace(kept.draft, table=table)
         draft = table_draft(table, days, now)
         if not draft.problem:
-            self._keep(KeptDraft(days, draft))
+            self._keep(KeptDraft(days, now.date(), draft))
         return draft
 
     def _keep(self, kept: KeptDraft) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
 from shlex import quote
@@ -14,15 +13,17 @@ import typer
 from dqx_airflow.cli import command
 from dqx_airflow.cli.lake.drafts import KeptDrafts
 from dqx_airflow.cli.lake.report import LakeReport, lake_report, print_report
-from dqx_airflow.datasets.dqx_toml import FILE_NAME, Settings, read_settings
-from dqx_airflow.datasets.locations import is_inside
+from dqx_airflow.contracts.dialects.rule_names import unique_name
+from dqx_airflow.datasets.dqx_toml import FILE_NAME, Settings, is_toml, literal, read_settings
+from dqx_airflow.datasets.locations import is_inside, place_of
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.errors import DatasetError, RequestError
-from dqx_airflow.tuning.lake.found_tables import tables_in
+from dqx_airflow.tuning.lake.found_tables import FoundTable, tables_in
 from dqx_airflow.tuning.lake.references import Reference, references_between
-from dqx_airflow.tuning.lake.suite_draft import WHOLE, drafted_suite, referred_dataset
+from dqx_airflow.tuning.lake.suite_draft import drafted_suite
 from dqx_airflow.tuning.lake.table_draft import TableDraft
+from dqx_airflow.values import DatasetRef
 
 DAG_ID = "lake_gates"
 BLOCKING = "blocking.sh"
@@ -32,7 +33,8 @@ _MOST_SHOWN = 4
 
 @dataclass(slots=True)
 class _Files:
-    """The files to write, by their paths in the folder; the new text of each."""
+    """The files to write, by their paths in the folder: the text of each, which is added to the
+    settings if there are some."""
 
     folder: Path
     texts: dict[str, str] = field(default_factory=dict)
@@ -50,7 +52,23 @@ class _Files:
                 path.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
                 raise RequestError(f"cannot create {path.parent}: {error.strerror}") from error
-            command.write_text(path, text)
+            if name == FILE_NAME and path.exists():
+                _add_to(path, text)
+            else:
+                command.write_text(path, text)
+
+
+def _add_to(settings: Path, text: str) -> None:
+    """Adds a text to the end of a file, of which no byte changes.
+
+    :raises RequestError: the file cannot be written.
+    """
+    try:
+        has_crlf = b"\r\n" in settings.read_bytes()
+        with settings.open("a", encoding="utf-8", newline="\r\n" if has_crlf else "\n") as file:
+            file.write(text)
+    except OSError as error:
+        raise RequestError(f"cannot write {settings}: {error.strerror}") from error
 
 
 def init_lake(
@@ -70,22 +88,24 @@ def init_lake(
     """
     now = datetime.now(timezone.utc)
     settings = _settings_in(folder)
-    gates = {gate.name for gate in settings.gates}
-    places = {name: ref.path for name, ref in settings.refs.items() if name in gates and ref.path}
     kept = KeptDrafts(folder)
-    names = [*kept.names, *((path, name) for name, path in places.items())]
-    found = tables_in(lake, only, exclude, names)
+    names = _names_of_places(settings, kept)
+    taken = {*settings.datasets, *(gate.name for gate in settings.gates)}
+    found = tables_in(lake, only, exclude, names, taken)
     if not found:
         raise DatasetError(f"no table in {lake} matches", "change --only and --exclude")
-    drafts = kept.drafts(found, days, now)
+    drafts = kept.drafts([_as_set(table, settings) for table in found], days, now)
     references = references_between(drafts)
     files = _Files(folder)
     _add_files(files, lake, drafts, references, settings, now.date())
     gone = []
     if not only and not exclude:
         there = {draft.name for draft in drafts}
+        own = [gate.name for gate in settings.gates if gate.name in settings.refs]
         gone = [
-            name for name, path in places.items() if is_inside(path, lake) and name not in there
+            name
+            for name in own
+            if name not in there and is_inside(settings.refs[name].path or "", lake)
         ]
     report = lake_report(drafts, references, kept.known, gone, calls_per_month)
     if report.blocking:
@@ -110,10 +130,35 @@ def _settings_in(folder: Path) -> Settings:
     if not path.exists():
         return Settings()
     settings = read_settings(path)
-    for problem in settings.problems:
-        if not problem.is_mild:
-            raise RequestError(f"{path}:{problem.span.line}: {problem.message}", problem.help or "")
+    severe = [problem for problem in settings.problems if not problem.is_mild]
+    if severe:
+        lines = "; ".join(f"{path}:{one.span.line}: {one.message}" for one in severe)
+        raise RequestError(lines, severe[0].help or "")
     return settings
+
+
+def _names_of_places(settings: Settings, kept: KeptDrafts) -> dict[str, str]:
+    """The names of known tables by their places: of datasets that have a gate, of other datasets,
+    and of earlier drafts."""
+    refs = settings.refs
+    of_gates = [gate.datasets[0] for gate in settings.gates if gate.datasets[0] in refs]
+    names: dict[str, str] = {}
+    for name in (*of_gates, *refs):
+        if path := refs[name].path:
+            names.setdefault(place_of(path), name)
+    known = {*settings.datasets, *(gate.name for gate in settings.gates)}
+    for path, name in kept.names:
+        if name not in known:
+            names.setdefault(place_of(path), name)
+    return names
+
+
+def _as_set(table: FoundTable, settings: Settings) -> FoundTable:
+    """The table with what the settings say about its columns and its reader."""
+    known = settings.refs.get(table.name)
+    ref = known or DatasetRef(table.name, path=table.path, format=table.format)
+    ref = settings.as_read({table.name: settings.with_masks(ref)})[table.name]
+    return replace(table, masked=ref.masked, options=ref.options)
 
 
 def _add_files(
@@ -125,39 +170,78 @@ def _add_files(
     today: date,
 ) -> None:
     """Adds the suites, the settings and the DAG that do not exist yet."""
-    dated = frozenset(draft.name for draft in drafts if draft.date_column is not None)
+    wholes = _datasets_of_all_days(drafts, settings)
     referred = {one.to_table for one in references}
-    text = settings.text or filled(__package__, "head.toml.txt", lake=lake)
-    is_changed = False
+    judged = {name for gate in settings.gates for name in gate.datasets}
+    added = ""
     for draft in drafts:
         if draft.problem:
             continue
         own = [one for one in references if one.table == draft.name]
         suite = _suite_of(draft)
-        files.add_new(suite, drafted_suite(draft, own, dated, today))
-        if draft.name not in settings.datasets:
-            targets = {referred_dataset(one.to_table, dated) for one in own}
-            is_referred = draft.name in dated and draft.name in referred
-            text += filled(
-                __package__,
-                "table.toml.txt",
-                name=draft.name,
-                path=draft.table.path,
-                settings=draft.settings,
-                whole=f"{draft.name}{WHOLE}" if is_referred else None,
-                suite=suite,
-                datasets=[draft.name, *sorted(targets)],
-                group=draft.table.group,
-                may_be_empty=not settings.text or settings.defaults.allow_empty,
-                json=json.dumps,
-            )
-            is_changed = True
-    if is_changed:
-        files.texts[FILE_NAME] = text
+        files.add_new(suite, drafted_suite(draft, own, wholes, today))
+        has_dataset = draft.name in settings.datasets
+        # A dataset with a suite and without a gate had one, which someone removed.
+        has_gate = has_dataset and (draft.name in judged or suite not in files.texts)
+        whole = wholes.get(draft.name) if draft.name in referred else None
+        targets = {wholes.get(one.to_table, one.to_table) for one in own}
+        added += filled(
+            __package__,
+            "table.toml.txt",
+            name=draft.name,
+            path=draft.table.path,
+            settings=draft.settings,
+            has_dataset=not has_dataset,
+            whole=None if whole in settings.datasets else whole,
+            has_gate=not has_gate,
+            suite=suite,
+            datasets=[draft.name, *sorted(targets)],
+            group=draft.table.group,
+            may_be_empty=not settings.text or settings.defaults.allow_empty,
+            literal=literal,
+        )
+    _add_settings(files, added, settings, lake)
     start = today - timedelta(days=1)
-    files.add_new(
-        f"{DAG_ID}.py", filled(__package__, "dag.txt", lake=lake, start=start, dag_id=DAG_ID)
-    )
+    files.add_new(f"{DAG_ID}.py", filled(__package__, "dag.txt", start=start, dag_id=DAG_ID))
+
+
+def _datasets_of_all_days(drafts: Sequence[TableDraft], settings: Settings) -> dict[str, str]:
+    """The datasets of all days of the tables that have days, by the names of the tables: a row may
+    refer to a row of an earlier day."""
+    refs = settings.refs
+    taken = {*settings.datasets, *(draft.name for draft in drafts)}
+    datasets = {}
+    for draft in drafts:
+        if draft.date_column is None:
+            continue
+        place = place_of(draft.table.path)
+        known = [
+            name
+            for name, ref in refs.items()
+            if ref.path and place_of(ref.path) == place and ref.date_column is None
+        ]
+        if known:
+            datasets[draft.name] = known[0]
+        else:
+            datasets[draft.name] = unique_name(f"{draft.name}_all", taken)
+    return datasets
+
+
+def _add_settings(files: _Files, added: str, settings: Settings, lake: str) -> None:
+    """Adds the settings of new tables, if there are some.
+
+    :raises RequestError: the settings are written such that no table can be added.
+    """
+    if not added:
+        return
+    if not settings.text:
+        added = filled(__package__, "head.toml.txt", lake=" ".join(lake.splitlines())) + added
+    elif not settings.text.endswith("\n"):
+        added = f"\n{added}"
+    if not is_toml(settings.text + added):
+        message = f"no table can be added to the end of {settings.path}"
+        raise RequestError(message, "write [datasets.NAME] and [gates.NAME], each as a table")
+    files.texts[FILE_NAME] = added
 
 
 def _suite_of(draft: TableDraft) -> str:

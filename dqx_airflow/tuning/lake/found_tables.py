@@ -10,15 +10,21 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
+from types import MappingProxyType
 
 from dqx_airflow.contracts.dialects.rule_names import slug
+from dqx_airflow.datasets.locations import place_of
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.tuning.column_tables import ENDINGS
+
+_FORMATS = {**ENDINGS, ".orc": "orc", ".avro": "avro"}
+"""The formats of files by their endings, also of formats that a draft does not read."""
 
 _NUMBERS = re.compile(r"[0-9a-f]{8,}|[0-9]+|[-_.]c[0-9]+", re.IGNORECASE)
 """The parts of the name of a file that differ between the files of a table: numbers, dates and ids
@@ -41,6 +47,8 @@ class FoundTable:
     :param group: the folder that it is in, below the folder of tables; empty at the top.
     :param size: the bytes of its files. For a Delta table they include files of old versions.
     :param stamp: changes when a file is added, removed or written again.
+    :param masked: the columns that `dqx.toml` masks.
+    :param options: the options of the reader in `dqx.toml`.
     :param problem: why no suite can be drafted; empty if it may be possible.
     """
 
@@ -51,6 +59,8 @@ class FoundTable:
     group: str
     size: int = 0
     stamp: str = ""
+    masked: tuple[str, ...] = ()
+    options: tuple[tuple[str, str], ...] = ()
     problem: str = ""
 
 
@@ -79,18 +89,20 @@ def tables_in(
     location: str,
     only: Collection[str] = (),
     exclude: Collection[str] = (),
-    known: Sequence[tuple[str, str]] = (),
+    known: Mapping[str, str] = MappingProxyType({}),
+    taken: Collection[str] = (),
 ) -> list[FoundTable]:
     """The tables in a folder, ordered by their place.
 
     :param only: patterns of places or names; a table must match one of them, if there are any.
     :param exclude: patterns of places or names that a table must not match.
-    :param known: the names of tables by their absolute paths, which they keep.
+    :param known: the names of tables by their place, see `place_of`, which they keep.
+    :param taken: names that no new table gets.
     :raises DatasetError: the folder cannot be read.
     """
     folder = Path(location).absolute()
     found = sorted(_tables_in(folder, folder), key=lambda table: table.place)
-    named = _with_names(found, dict(known))
+    named = _with_names(found, known, taken)
     return [table for table in named if _is_wanted(table, only, exclude)]
 
 
@@ -103,22 +115,38 @@ def _is_wanted(table: FoundTable, only: Collection[str], exclude: Collection[str
     return not any(map(matches, exclude))
 
 
-def _with_names(found: Sequence[FoundTable], known: dict[str, str]) -> list[FoundTable]:
+def _with_names(
+    found: Sequence[FoundTable], known: Mapping[str, str], taken: Collection[str]
+) -> list[FoundTable]:
     """The tables with unique names: the last part of their place, or as much of it as differs."""
-    taken = set(known.values())
-    new = [table for table in found if table.path not in known]
-    short = [_name_of(table, 1) for table in new]
-    names = dict(known)
-    for table, wanted in zip(new, short, strict=True):
-        name = wanted
-        parts = 1
-        while name in taken or (parts == 1 and short.count(name) > 1):
-            parts += 1
-            longer = _name_of(table, parts)
-            name = f"{wanted}_{parts}" if longer in (name, wanted) else longer
-        taken.add(name)
-        names[table.path] = name
-    return [replace(table, name=names[table.path]) for table in found]
+    used = {*taken, *known.values()}
+    places = [place_of(table.path) for table in found]
+    short = Counter(
+        _name_of(table, 1) for table, place in zip(found, places, strict=True) if place not in known
+    )
+    named = []
+    for table, place in zip(found, places, strict=True):
+        name = known.get(place)
+        if name is None:
+            name = _new_name(table, used, is_unique=short[_name_of(table, 1)] == 1)
+            used.add(name)
+        named.append(replace(table, name=name))
+    return named
+
+
+def _new_name(table: FoundTable, used: Collection[str], *, is_unique: bool) -> str:
+    """A name that is not used yet.
+
+    :param is_unique: no other table has the same last part.
+    """
+    wanted = _name_of(table, 1)
+    name = wanted
+    parts = 1
+    while name in used or (parts == 1 and not is_unique):
+        parts += 1
+        longer = _name_of(table, parts)
+        name = f"{wanted}_{parts}" if longer in (name, wanted) else longer
+    return name
 
 
 def _name_of(table: FoundTable, parts: int) -> str:
@@ -137,6 +165,7 @@ def _tables_in(folder: Path, top: Path) -> Iterator[FoundTable]:
         yield special
         return
     files, folders = _entries(folder)
+    files = [one for one in files if not (one.path.is_symlink() and _is_within(one.path, top))]
     levels = [one for one in folders if _LEVEL.fullmatch(one.name)]
     others = [one for one in folders if one not in levels]
     if levels or _is_one_table(folder, files):
@@ -155,12 +184,35 @@ def _tables_in(folder: Path, top: Path) -> Iterator[FoundTable]:
         yield _of_periods(folder, top, periods)
     for one in others:
         if one not in periods:
-            yield from _tables_in(one, top)
+            yield from _tables_below(one, top)
+    for link in _links_to_folders(folder, top):
+        problem = f"a link to a folder: draft it with --dataset {link.resolve()}"
+        yield replace(_table(link, top, "", []), problem=problem)
+
+
+def _tables_below(folder: Path, top: Path) -> list[FoundTable]:
+    """The tables in a folder below the top; one with a problem if the folder cannot be read."""
+    try:
+        return list(_tables_in(folder, top))
+    except DatasetError as error:
+        return [replace(_table(folder, top, "", []), problem=error.problem)]
+
+
+def _links_to_folders(folder: Path, top: Path) -> list[Path]:
+    """The links in a folder to folders elsewhere, which are not followed: they may have cycles."""
+    with os.scandir(folder) as entries:
+        links = [Path(entry.path) for entry in entries if entry.is_symlink() and entry.is_dir()]
+    return sorted(link for link in links if link.name[0] not in "._" and not _is_within(link, top))
+
+
+def _is_within(link: Path, top: Path) -> bool:
+    """True for a link to something in the folder of tables, which is found without the link."""
+    return link.resolve().is_relative_to(top.resolve())
 
 
 def _special_table(folder: Path, top: Path) -> FoundTable | None:
     """The Delta or Iceberg table that a folder is; None if it is neither."""
-    if (folder / "_delta_log").is_dir():
+    if os.path.isdir(folder / "_delta_log"):  # is_dir() raises without permission
         log = [_data_file(path) for path in sorted((folder / "_delta_log").glob("*.json"))]
         data = [file for file in _files_below(folder) if _format_of(file.path) == "parquet"]
         return replace(_table(folder, top, "delta", log), size=sum(file.size for file in data))
@@ -187,7 +239,14 @@ def _table(path: Path, top: Path, format_name: str, files: Sequence[_DataFile]) 
     digest = sha256()
     for file in files:
         name = file.path.relative_to(top).as_posix()
-        digest.update(f"{name}\0{file.size}\0{file.modified_ns}\n".encode())
+        line = f"{name}\0{file.size}\0{file.modified_ns}\n"
+        digest.update(line.encode(errors="surrogateescape"))
+    try:
+        place.encode()
+        problem = ""
+    except UnicodeEncodeError:
+        place = place.encode(errors="backslashreplace").decode()
+        problem = "its path is not UTF-8"
     return FoundTable(
         name="",
         place=place,
@@ -196,6 +255,7 @@ def _table(path: Path, top: Path, format_name: str, files: Sequence[_DataFile]) 
         group="" if group == "." else group,
         size=sum(file.size for file in files),
         stamp=digest.hexdigest()[:16],
+        problem=problem,
     )
 
 
@@ -216,8 +276,8 @@ def _stem(path: Path) -> str:
 def _format_of(path: Path) -> str:
     """The format of a data file by its endings: `csv` for `orders.csv.gz`; empty for others."""
     for ending in path.suffixes:
-        if ending.lower() in ENDINGS:
-            return ENDINGS[ending.lower()]
+        if ending.lower() in _FORMATS:
+            return _FORMATS[ending.lower()]
     return ""
 
 
@@ -243,5 +303,9 @@ def _files_below(folder: Path) -> list[_DataFile]:
 
 
 def _data_file(path: Path) -> _DataFile:
-    status = path.stat()
+    """:raises DatasetError: the file is gone, or is not permitted."""
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise DatasetError(f"{path} cannot be read: {error.strerror}") from error
     return _DataFile(path, status.st_size, status.st_mtime_ns)

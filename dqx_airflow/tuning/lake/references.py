@@ -117,7 +117,7 @@ def _values_of(draft: TableDraft, column: DraftedColumn) -> Any:
         values = texts_of(values) if _is_text(column) else pc.cast(values, pa.int64())
         return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
-    return read_files(draft.table.path, draft.table.format, read)
+    return read_files(draft.table.path, draft.table.format, read, draft.table.options)
 
 
 def _candidates(drafts: Sequence[TableDraft]) -> Iterator[_Candidate]:

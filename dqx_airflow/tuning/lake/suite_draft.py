@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 
 from dqx_airflow.diagnostics.templates import filled
@@ -12,40 +12,32 @@ from dqx_airflow.tuning.lake.references import Reference
 from dqx_airflow.tuning.lake.table_draft import TableDraft
 from dqx_airflow.values import SourceFile
 
-WHOLE = "_all"
-"""The suffix of the dataset with all rows of a table that has days: a row may refer to a row of an
-earlier day."""
-
 
 def drafted_suite(
-    draft: TableDraft, references: Sequence[Reference], dated: frozenset[str], today: date
+    draft: TableDraft, references: Sequence[Reference], wholes: Mapping[str, str], today: date
 ) -> str:
     """The text of the suite, formatted.
 
     :param references: the references of this table.
-    :param dated: the names of tables that have days.
+    :param wholes: the datasets of all days of tables that have days, by the names of the tables.
     """
     parts = [*draft.parts]
     if references:
-        parts.append(_references(draft.name, references, dated))
+        parts.append(_references(draft.name, references, wholes))
     text = filled(
         __package__,
         "suite_draft.txt",
         draft=draft,
         parts=parts,
         title=show_text(draft.name),
+        place=" ".join(draft.table.place.splitlines()),
         today=today,
     )
     return format_source(SourceFile("", text))
 
 
-def referred_dataset(table: str, dated: frozenset[str]) -> str:
-    """The dataset to whose keys a reference refers: of all days of a table."""
-    return f"{table}{WHOLE}" if table in dated else table
-
-
-def _references(table: str, references: Sequence[Reference], dated: frozenset[str]) -> str:
-    targets = {one.to_table: referred_dataset(one.to_table, dated) for one in references}
+def _references(table: str, references: Sequence[Reference], wholes: Mapping[str, str]) -> str:
+    targets = {one.to_table: wholes.get(one.to_table, one.to_table) for one in references}
     datasets = ", ".join(map(show_name, (table, *sorted(set(targets.values())))))
     claims = [_claim(one, targets[one.to_table]) for one in references]
     return f'check "References" on {datasets} {{\n' + "\n\n".join(claims) + "\n}"

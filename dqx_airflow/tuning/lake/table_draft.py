@@ -15,6 +15,7 @@ from typing import Any
 
 from dqx_airflow.contracts.drafting import ObservedColumn, ObservedTable
 from dqx_airflow.contracts.model import column_path
+from dqx_airflow.dql.printer import show_name, show_text
 from dqx_airflow.dql.watches import is_named_like_a_row_key
 from dqx_airflow.errors import DqxError
 from dqx_airflow.metrics.types import Family, family_of
@@ -33,6 +34,9 @@ _LEAST_DENSITY = 0.1
 
 _MOST_FAULTS = 0.01
 """More rows than this share are not a fault of a key, but no key."""
+
+_SEPARATORS = {";": ";", "\t": "\\t", "|": "|"}
+"""The usual separators of CSV but for the comma, and how TOML writes them."""
 
 _LONGEST_PROBLEM = 160
 _MOST_KEPT = 500_000_000
@@ -101,7 +105,7 @@ def table_draft(table: FoundTable, days: int, now: datetime) -> TableDraft:
         return _drafted(table, columns, days, now)
 
     try:
-        return read_files(table.path, table.format, draft)
+        return read_files(table.path, table.format, draft, table.options)
     except DqxError as error:
         return TableDraft(table, problem=_shortened(error.problem))
 
@@ -113,10 +117,16 @@ def _shortened(problem: str) -> str:
 
 
 def _drafted(table: FoundTable, columns: ColumnTable, days: int, now: datetime) -> TableDraft:
-    if not columns.names:
-        return TableDraft(table, problem="no columns")
+    if problem := _problem_of(columns, table.format):
+        return TableDraft(table, problem=problem)
     date_column, all_days = _day_column(columns, table)
-    ref = DatasetRef(table.name, path=table.path, format=table.format, date_column=date_column)
+    ref = DatasetRef(
+        table.name,
+        path=table.path,
+        format=table.format,
+        date_column=date_column,
+        masked=table.masked,
+    )
     columns = _kept_in_memory(columns)
     seen = profile_of_last_days(columns, ref, table.path, days)
     claims, failing_days = past_claims(columns, ref, seen, now)
@@ -135,12 +145,34 @@ def _drafted(table: FoundTable, columns: ColumnTable, days: int, now: datetime) 
             for column in seen.table.columns
         ),
         settings=_settings(seen, date_column),
-        parts=tuple(watched_parts(seen, now)) if seen.table.rows else (),
+        parts=tuple(watched_parts(seen, now)) if seen.table.rows else (_awaited(table.name),),
         wrong=tuple(_wrong(seen, now.date())),
         notes=tuple(_notes(seen)),
         claims=claims,
         failing_days=failing_days,
     )
+
+
+def _problem_of(columns: ColumnTable, file_format: str) -> str:
+    """Why no suite can be written about the columns of a table; empty if one can."""
+    if not columns.names:
+        return "no columns"
+    for number, name in enumerate(columns.names, 1):
+        if not name:
+            return f"column {number} has no name"
+        if name.splitlines() != [name]:
+            return f"the name of column {number} has a line break"
+    if file_format == "csv" and len(columns.names) == 1:
+        for separator, shown in _SEPARATORS.items():
+            if separator in columns.names[0]:
+                return f'one column, with "{shown}": write sep = "{shown}" below [reader.csv]'
+    return ""
+
+
+def _awaited(name: str) -> str:
+    """The check of a table without rows, of which nothing else is known."""
+    claim = f"assert num_rows() > 0\n    name {show_text(f'{name}.rows')}"
+    return f'check "Volume" on {show_name(name)} {{\n# no rows yet\n@experimental\n{claim}\n}}'
 
 
 def _kept_in_memory(columns: ColumnTable) -> ColumnTable:
