@@ -12,8 +12,9 @@ from fastapi import Depends
 from dqx_airflow.ui import responses
 from dqx_airflow.ui.airflow import SessionDep, TasksDep
 from dqx_airflow.ui.api import PageRouter
-from dqx_airflow.ui.board_page import STATES_WORST_FIRST, GateRow, gate_rows
-from dqx_airflow.ui.responses import Filters, PageNumber, Paging
+from dqx_airflow.ui.board_page import GateRow, gate_rows
+from dqx_airflow.ui.index_page import IndexFilters, last_run_of, outcomes_of
+from dqx_airflow.ui.responses import PageNumber, Paging
 from dqx_airflow.ui.stored_summaries import reported_runs
 
 router = PageRouter()
@@ -38,21 +39,12 @@ class ContractRow:
     @property
     def ran(self) -> datetime | None:
         """When a gate last enforced it."""
-        return max((row.ran for row in self.gates if row.ran), default=None)
+        return last_run_of(self.gates)
 
-    def is_found(self, words: Sequence[str]) -> bool:
-        """Whether each of the words, in lower case, is in its id, its name, its owner or a gate."""
-        texts = (self.id, self.name, self.owner, *(row.gate for row in self.gates))
-        text = "\n".join(texts).lower()
-        return all(word in text for word in words)
-
-
-@dataclass(frozen=True, slots=True)
-class ContractsFilters(Filters):
-    """The filters of the index."""
-
-    search: str = ""
-    outcome: str = ""
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts that are searched: its id, its name, its owner and its gates."""
+        return (self.id, self.name, self.owner, *(row.gate for row in self.gates))
 
 
 def contract_rows(gates: Iterable[GateRow]) -> tuple[ContractRow, ...]:
@@ -90,21 +82,19 @@ class ContractsPage(NamedTuple):
 def contracts(
     session: SessionDep,
     tasks: TasksDep,
-    filters: Annotated[ContractsFilters, Depends()],
+    filters: Annotated[IndexFilters, Depends()],
     page: PageNumber,
 ) -> responses.Page[ContractsPage]:
     """The contracts that the gates of all DAGs that the user may read enforce."""
     recent = reported_runs(session, responses.store_client(), tasks.tasks)
     rows = contract_rows(gate_rows(recent, tasks.dags))
     session.close()
-    words = filters.search.lower().split()
-    matching = [row for row in rows if filters.outcome in ("", row.state) and row.is_found(words)]
+    matching = filters.matching(rows)
     paging = Paging.of(page, len(matching))
-    states = {row.state for row in rows}
     return responses.Page(
         "contracts.html",
         ContractsPage(paging.shown(matching), paging),
         known=len(rows),
-        outcomes=[state for state in STATES_WORST_FIRST if state in states],
+        outcomes=outcomes_of(rows),
         filters=filters,
     )

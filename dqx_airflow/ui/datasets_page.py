@@ -13,7 +13,8 @@ from dqx_airflow.ui import responses
 from dqx_airflow.ui.airflow import SessionDep, TasksDep
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.board_page import STATES_WORST_FIRST, GateRow, gate_rows
-from dqx_airflow.ui.responses import Filters, PageNumber, Paging
+from dqx_airflow.ui.index_page import IndexFilters, last_run_of, outcomes_of
+from dqx_airflow.ui.responses import PageNumber, Paging
 from dqx_airflow.ui.stored_summaries import reported_runs
 
 router = PageRouter()
@@ -42,27 +43,18 @@ class DatasetRow:
     @property
     def ran(self) -> datetime | None:
         """When a gate last read it."""
-        return max((row.ran for row in self.gates if row.ran), default=None)
+        return last_run_of(self.gates)
 
     @property
     def contracts(self) -> tuple[str, ...]:
         """The ids of the contracts that gates enforce on it."""
         return tuple(dict.fromkeys(contract.id for row in self.gates for contract in row.contracts))
 
-    def is_found(self, words: Sequence[str]) -> bool:
-        """Whether each of the words, in lower case, is in its location or in one of its names."""
-        rows = (*self.gates, *self.promoted_by)
-        texts = (self.location, *self.names, *self.contracts, *(row.gate for row in rows))
-        text = "\n".join(texts).lower()
-        return all(word in text for word in words)
-
-
-@dataclass(frozen=True, slots=True)
-class IndexFilters(Filters):
-    """The filters of the index."""
-
-    search: str = ""
-    outcome: str = ""
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The texts that are searched: its location, its names, its contracts and its gates."""
+        gates = (row.gate for row in (*self.gates, *self.promoted_by))
+        return (self.location, *self.names, *self.contracts, *gates)
 
 
 def dataset_rows(gates: Sequence[GateRow]) -> tuple[DatasetRow, ...]:
@@ -112,14 +104,12 @@ def datasets(
         gate_rows(reported_runs(session, responses.store_client(), tasks.tasks), tasks.dags)
     )
     session.close()
-    words = filters.search.lower().split()
-    matching = [row for row in rows if filters.outcome in ("", row.state) and row.is_found(words)]
+    matching = filters.matching(rows)
     paging = Paging.of(page, len(matching))
-    states = {row.state for row in rows}
     return responses.Page(
         "datasets.html",
         DatasetsPage(paging.shown(matching), paging),
         known=len(rows),
-        outcomes=[state for state in STATES_WORST_FIRST if state in states],
+        outcomes=outcomes_of(rows),
         filters=filters,
     )
