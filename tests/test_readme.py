@@ -9,6 +9,8 @@ from importlib.metadata import distributions
 from pathlib import Path
 from types import SimpleNamespace
 
+import pytest
+
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.diagnostics.verdicts import draw_verdict
 from dqx_airflow.dql.check import check_source
@@ -17,7 +19,6 @@ from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import MetricRequest, Scanned
 from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.values import DatasetRef, Severity, SourceFile
-from dqx_airflow.values.files import shipped
 from tests.made_reports import report_at
 from tests.processes import output_of
 
@@ -123,14 +124,26 @@ def test_the_commands_of_the_table_exist() -> None:
     assert named == known
 
 
-def test_the_shown_clause_is_at_its_line() -> None:
-    shown = next(
-        text for text in blocks_of_page("text", "first-contract.md") if "= clause:" in text
-    )
-    contract = shipped("dags_examples/contracts/slot_telemetry.contract.yaml")
-    line = re.search(r"^(\d+) \| (.*)$", shown, re.M)
+def test_the_first_contract_is_what_the_commands_write(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from typer.testing import CliRunner
+
+    from dqx_airflow.cli.main import app
+
+    monkeypatch.chdir(tmp_path)
+    drafting, failure = blocks_of_page("text", "first-contract.md")
+    (contract,) = blocks_of_page("yaml", "first-contract.md")
+    command, _, printed = drafting.partition("\n")
+    assert CliRunner().invoke(app, ["init"]).exit_code == 0
+    drafted = CliRunner().invoke(app, command.removeprefix("$ dql ").split())
+    assert drafted.output == printed
+    assert (tmp_path / "orders.contract.yaml").read_text() == contract
+    line = re.search(r"^(\d+) \| (.*)$", failure, re.M)
     assert line is not None
-    assert contract.read_text().splitlines()[int(line[1]) - 1] == line[2]
+    assert contract.splitlines()[int(line[1]) - 1] == line[2]
+    linted = CliRunner().invoke(app, ["contract", "lint", "orders.contract.yaml"])
+    assert "1 contract checked, no errors" in linted.output
 
 
 def test_the_defensive_read_runs(here: Path) -> None:

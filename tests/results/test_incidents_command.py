@@ -138,6 +138,8 @@ def test_a_date_without_a_report_is_listed_until_a_run_has_one_or_someone_closes
     blocked = ("2024-03-02", -1, "blocked")
     missing = [(str(day), 7, "no report") for day in days]
     assert listed() == [blocked, *missing]
+    facts = json.loads(dql("--results-root", root, "--format", "json").stdout)
+    assert len({frozenset(fact) for fact in facts}) == 1, "all have the same keys"
     assert listed("--gate", "orders_to_silver[7]") == missing
     good = sample_report(9, attempt=9, run_key=keys[1], outcome=Outcome.PASSED, verdicts=(PASSED,))
     now = datetime.now(timezone.utc) + timedelta(minutes=1)
