@@ -353,6 +353,10 @@ def test_moments_of_int96_and_types_that_spark_does_not_read_are_found_in_a_foot
         "s.at": pa.table({"s": pa.array([{"at": 0}], pa.struct([("at", pa.timestamp("us"))]))}),
         "hour": pa.table({"hour": pa.array([0], pa.time64("us"))}),
         "sum": pa.table({"sum": pa.array([None], pa.decimal256(39, 2))}),
+        "took": pa.table({"id": [1], "took": pa.array([0], pa.duration("us"))}),
+        "list": pa.table({"list": pa.array([[0]], pa.list_(pa.duration("ms")))}),
+        "none": pa.table({"none": pa.array([None], pa.null())}),
+        "color": pa.table({"color": pa.array(["red"]).dictionary_encode()}),
         None: pa.table({"id": [1], "day": [date(2024, 3, 1)], "sum": pa.array([Decimal(1)])}),
     }
     for number, (column, table) in enumerate(tables.items()):

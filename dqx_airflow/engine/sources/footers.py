@@ -141,7 +141,8 @@ def schema_as_written(path: str, files: Sequence[DataFile]) -> StructType | None
 
 def read_unlike_spark(path: str, file: DataFile) -> str | None:
     """The first column of a Parquet file that Spark did not write which has another type on Sail:
-    moments of INT96, and types that Spark does not read, or not all of; None without one.
+    moments of INT96, some types of Arrow, and types that Spark does not read, or not all of; None
+    without one.
 
     :raises DatasetError: it has no footer, or a broken one, at which a Sail server may end.
     """
@@ -154,7 +155,17 @@ def read_unlike_spark(path: str, file: DataFile) -> str | None:
         is_unread = held.logical_type.type in ("TIME", "UUID") or (held.precision or 0) > 38
         if held.physical_type == "INT96" or is_unread:
             return str(held.path)
+    for column in schema.to_arrow_schema():
+        if any(map(_is_otherwise_on_sail, (column.type, *_parts(column.type)))):
+            return str(column.name)
     return None
+
+
+def _is_otherwise_on_sail(kind: pa.DataType) -> bool:
+    """True for a type of Arrow that Spark reads as the type that Parquet stores: a whole number for
+    a duration, or for nothing but NULL, and a string for a categorical of pandas."""
+    is_stored = pa.types.is_duration(kind) or pa.types.is_null(kind)
+    return bool(is_stored or pa.types.is_dictionary(kind))
 
 
 def require_same_columns(ref: DatasetRef, path: str, files: Sequence[DataFile]) -> None:
