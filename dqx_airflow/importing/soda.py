@@ -7,7 +7,7 @@ A check is translated as in contracts; checks of Soda 4 are first converted to c
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -120,22 +120,31 @@ def change_claims(match: re.Match[str]) -> Claims:
     )
 
 
-def rules_of_groups(settings: Mapping[str, Any], rule: ForeignRule) -> Iterator[ForeignRule]:
-    """The checks of `group by`: each on an aggregate of the query for each group."""
+def rules_of_groups(
+    settings: Mapping[str, Any], rule: ForeignRule, tables: Collection[str]
+) -> Iterator[ForeignRule]:
+    """The checks of `group by`: each on an aggregate of the query for each group.
+
+    :param tables: the names that the query may have for the dataset.
+    """
     checks = settings.get("checks")
     try:
-        metrics, groups, where = _groups_of(settings)
+        metrics, groups, where = _groups_of(settings, tables)
     except NoCounterpartError as error:
         yield replace(rule, meaning=f"group by: {error}", where=None)
         return
     filters = foreign_rule.all_hold(rule.where, where)
     for check in checks if isinstance(checks, list) else []:
-        text, settings_of_check = sodacl.parts_of(check or "")
+        shown = f"group by {', '.join(groups)}: {yaml_line(check)}"
+        try:
+            text, settings_of_check = sodacl.parts_of(check or "")
+        except NoCounterpartError as error:
+            yield replace(rule, shown=shown, meaning=f"group by: {error}", where=None)
+            continue
         for severity, compared in sodacl.levels_of(text, settings_of_check):
             alias, _, comparison = (compared or "").strip().partition(" ")
             claimed = partial(_of_group, metrics, alias, comparison)
             meaning = foreign_rule.meaning_or_reason(claimed, "group by")
-            shown = f"group by {', '.join(groups)}: {yaml_line(check)}"
             name = foreign_rule.name_in(settings_of_check)
             one = replace(rule, shown=shown, meaning=meaning, name=name, severity=severity)
             difference = "a dataset without rows passes in Soda but fails here"
@@ -149,7 +158,9 @@ def _of_group(metrics: Mapping[str, str], alias: str, comparison: str) -> Claims
     return Claims(alias, (f"{metrics[alias.lower()]} {comparison_text(comparison, '')}",))
 
 
-def _groups_of(settings: Mapping[str, Any]) -> tuple[dict[str, str], tuple[str, ...], str | None]:
+def _groups_of(
+    settings: Mapping[str, Any], tables: Collection[str]
+) -> tuple[dict[str, str], tuple[str, ...], str | None]:
     """The aggregates of the query by their names, the columns of the groups, and the filter.
 
     :raises NoCounterpartError: the query is more than aggregates of groups of one table.
@@ -165,9 +176,8 @@ def _groups_of(settings: Mapping[str, Any]) -> tuple[dict[str, str], tuple[str, 
         (query,) = parse_sql(text, None)
     except (InvalidSqlError, ValueError):
         raise NoCounterpartError("its query is not valid SQL") from None
-    more = ("joins", "having", "limit", "with_", "distinct", "qualify")
-    if not isinstance(query, exp.Select) or any(query.args.get(key) for key in more):
-        raise NoCounterpartError("its query is not a grouped aggregation of one table")
+    _refuse_other_query(query, tables)
+    _remove_table_names(query)
     metrics: dict[str, str] = {}
     for column in query.expressions:
         if isinstance(column, exp.Alias):
@@ -175,9 +185,43 @@ def _groups_of(settings: Mapping[str, Any]) -> tuple[dict[str, str], tuple[str, 
     fields = settings.get("fields")
     if not isinstance(fields, list) or not fields:
         raise NoCounterpartError("it has no fields")
+    group = query.args.get("group")
+    grouped = {column.name.lower() for column in group.expressions} if group else set()
+    if grouped != {str(field).lower() for field in fields}:
+        raise NoCounterpartError("its fields are not the columns that the query groups by")
     where = query.args.get("where")
     groups = tuple(column_text(str(field)) for field in fields)
     return metrics, groups, where.this.sql("spark") if where else None
+
+
+_OF_GROUPS = {"expressions", "from_", "where", "group", "order"}
+"""The clauses of a query for aggregates of groups; an order has no effect on verdicts."""
+
+
+def _refuse_other_query(query: Any, tables: Collection[str]) -> None:
+    """:raises NoCounterpartError: it is more than aggregates of the groups of a table, or its table
+    has another name."""
+    from sqlglot import exp
+
+    clauses = {key for key, value in query.args.items() if value}
+    if not isinstance(query, exp.Select) or not clauses <= _OF_GROUPS:
+        raise NoCounterpartError("its query is not a grouped aggregation of one table")
+    table = query.args["from_"].this if "from_" in clauses else None
+    if not isinstance(table, exp.Table):
+        raise NoCounterpartError("its query is not a grouped aggregation of one table")
+    if table.name.lower() not in {name.split(".")[-1].lower() for name in tables}:
+        raise NoCounterpartError(f"its query reads {table.name}: write it below its own dataset")
+
+
+def _remove_table_names(query: Any) -> None:
+    """Removes the name of the table, or its alias, in front of columns: `o.shop` becomes `shop`."""
+    from sqlglot import exp
+
+    table = query.args["from_"].this
+    for column in query.find_all(exp.Column):
+        first, *path = column.parts
+        if path and first.name == table.alias_or_name:
+            column.set(first.arg_key, None)
 
 
 FOR_EACH, FILTER = "for each ", "filter "
@@ -228,7 +272,7 @@ def _rules_of_section(
         place_of_check = f"{place}[{position}]"
         if reason is None:
             rule = ForeignRule(dataset, place_of_check, "", "", where=where)
-            yield from _sodacl_rules(check, rule)
+            yield from _sodacl_rules(check, rule, (dataset, table.strip()))
         else:
             yield ForeignRule(_plain_name(dataset), place_of_check, yaml_line(check), reason)
 
@@ -265,17 +309,26 @@ _NO_CLAIMS = (
 """The keys of a check that data cannot violate."""
 
 
-def _sodacl_rules(check: object, rule: ForeignRule) -> Iterator[ForeignRule]:
-    """The rule of a check; two rules if it warns and fails at different values."""
-    text, settings = sodacl.parts_of(check)
+def _sodacl_rules(
+    check: object, rule: ForeignRule, tables: Collection[str]
+) -> Iterator[ForeignRule]:
+    """The rule of a check; two rules if it warns and fails at different values.
+
+    :param tables: the names that a query may have for the dataset.
+    """
+    try:
+        text, settings = sodacl.parts_of(check)
+    except NoCounterpartError as error:
+        yield replace(rule, shown=yaml_line(check), meaning=str(error), where=None)
+        return
     name, own_filter = foreign_rule.name_in(settings), settings.pop("filter", None)
     for key in _NO_CLAIMS:
         settings.pop(key, None)
     rule = replace(rule, shown=check if isinstance(check, str) else yaml_line(check))
-    if text == "group by":
-        yield from rules_of_groups(settings, rule)
-        return
     rule = replace(rule, name=name, where=foreign_rule.all_hold(rule.where, own_filter))
+    if text == "group by":
+        yield from rules_of_groups(settings, rule, tables)
+        return
     of_no_rows = OF_NO_ROWS if rule.where and IS_SHARE.match(text) else None
     if text == "schema":
         for severity, claims in schema_claims(settings):
@@ -363,21 +416,31 @@ def _of_contract(
     dataset = request.dataset or str(document["dataset"]).split("/")[-1].split(".")[-1]
     where = str(document["filter"]) if isinstance(document.get("filter"), str) else None
     columns = document.get("columns")
-    for column in columns if isinstance(columns, list) else []:
-        if not isinstance(column, Mapping) or not column.get("name"):
-            continue
-        name = str(column["name"])
-        for index, check in enumerate(column.get("checks") or []):
-            place = f"{request.file}: columns.{name}.checks[{index}]"
+    for number, column in enumerate(columns if isinstance(columns, list) else []):
+        described = column if isinstance(column, Mapping) else {}
+        name = str(described.get("name") or "")
+        for index, check in enumerate(_checks_in(described)):
+            place = f"{request.file}: columns.{name or number}.checks[{index}]"
             rule = ForeignRule(dataset, place, "", "", where=where)
-            yield from _contract_rules(check, name, column, rule)
-    for index, check in enumerate(document.get("checks") or []):
+            if name:
+                yield from _contract_rules(check, name, described, rule)
+            else:
+                reason = "its column has no name"
+                yield replace(rule, shown=yaml_line(check), meaning=reason, where=None)
+    for index, check in enumerate(_checks_in(document)):
         place = f"{request.file}: checks[{index}]"
         if check == "schema" or (isinstance(check, Mapping) and "schema" in check):
             yield _columns_rule(columns, check, dataset, place)
         else:
             rule = ForeignRule(dataset, place, "", "", where=where)
             yield from _contract_rules(check, None, {}, rule)
+
+
+def _checks_in(owner: Mapping[str, Any]) -> list[Any]:
+    """The checks of a contract, or of a column; a mapping instead of a list is one item, which is
+    not a check unless it has one key."""
+    checks = owner.get("checks") or []
+    return checks if isinstance(checks, list) else [checks]
 
 
 def _columns_rule(columns: object, check: object, dataset: str, place: str) -> ForeignRule:
@@ -442,7 +505,11 @@ def _contract_rules(
         is_share = rule.where and IS_SHARE.match(str(check["type"]))
         yield replace(rule, meaning=meaning, difference=OF_NO_ROWS if is_share else None)
         return
-    kind, settings = sodacl.parts_of(check)
+    try:
+        kind, settings = sodacl.parts_of(check)
+    except NoCounterpartError as error:
+        yield replace(rule, meaning=str(error), where=None)
+        return
     where, threshold = settings.pop("filter", None), settings.get("threshold")
     name = foreign_rule.name_in(settings)
     rule = replace(rule, name=name, where=foreign_rule.all_hold(rule.where, where))

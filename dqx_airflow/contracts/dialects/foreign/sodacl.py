@@ -104,11 +104,20 @@ def leveled(check: object, sql_dialect: str | None = None) -> Iterator[foreign.T
 
 
 def parts_of(check: object) -> tuple[str, dict[str, Any]]:
-    """The text of a check, such as `row_count > 0`, and its settings."""
+    """The text of a check, such as `row_count > 0`, and its settings.
+
+    :raises NoCounterpartError: it has several keys, or settings that are not a mapping.
+    """
     if not isinstance(check, Mapping) or not check:
         return str(check), {}
-    text, settings = next(iter(check.items()))
-    return str(text), dict(settings) if isinstance(settings, Mapping) else {}
+    if len(check) > 1:
+        raise NoCounterpartError(
+            "a check has one key: indent its settings below it, or write each check as an item"
+        )
+    ((text, settings),) = check.items()
+    if settings is not None and not isinstance(settings, Mapping):
+        raise NoCounterpartError(f"the settings of `{text}` are not keys with values")
+    return str(text), dict(settings or {})
 
 
 def levels_of(text: str, settings: dict[str, Any]) -> list[tuple[Severity | None, str | None]]:
