@@ -100,16 +100,22 @@ def rules_of_code(text: str, request: ImportRequest) -> Iterator[ForeignRule]:
         statements = parse_sql(text, "databricks")
     except InvalidSqlError as error:
         raise NoCounterpartError(f"invalid SQL: {error}") from None
-    inserts = (it for it in statements if isinstance(it, exp.Insert))
-    for number, insert in enumerate(inserts):
+    writing = [it for it in statements if isinstance(it, exp.Insert | exp.Merge | exp.Update)]
+    for number, statement in enumerate(writing, 1):
+        place = f"{request.file}: {statement.key.upper()} {number}"
+        if not isinstance(statement.args.get("expression"), exp.Values):
+            reason = "only the rows of INSERT INTO ... VALUES are read"
+            shown = " ".join(statement.sql("spark").split())
+            yield ForeignRule(request.dataset or "data", place, shown, reason)
+            continue
         columns: Sequence[str] = _COLUMNS
-        if isinstance(insert.this, exp.Schema):
-            columns = [column.name for column in insert.this.expressions]
-        for row, values in enumerate(insert.find_all(exp.Tuple)):
+        if isinstance(statement.this, exp.Schema):
+            columns = [column.name.lower() for column in statement.this.expressions]
+        for row, values in enumerate(statement.expression.expressions, 1):
             cells = [_cell(value) for value in values.expressions]
             given = dict(zip(columns, cells, strict=False))
-            rows.append((f"{request.file}: INSERT {number + 1}, row {row + 1}", given))
-    yield from _of_rows([(place, {**_DEFAULTS, **row}) for place, row in rows], request)
+            rows.append((f"{place}, row {row}", {**_DEFAULTS, **given}))
+    yield from _of_rows(rows, request)
 
 
 def _cell(node: Any) -> Any:
@@ -173,7 +179,11 @@ def _expectation(row: Mapping[str, Any]) -> str:
     """The condition of a rule, with the queries that it names behind a delimiter in their places.
 
     :raises NoCounterpartError: it has none, or a parameter."""
-    text = foreign_rule.sql_text(row.get("expectation"))
+    if not isinstance(row.get("expectation"), str):
+        raise NoCounterpartError(
+            "its expectation is not a string: in SQL, write it in double quotes"
+        )
+    text = foreign_rule.sql_text(row["expectation"])
     named: dict[str, str] = {}
     delimiter = str(row.get("query_dq_delimiter") or "@")
     if row.get("rule_type") == "query_dq" and delimiter in text:
@@ -198,7 +208,7 @@ def _translated(
         is_dropped = row.get("action_if_failed") == "drop"
         difference = _DROPPED if is_dropped else None
         yield replace(rule, meaning=Translation(kind, (demand,), about), difference=difference)
-        threshold = foreign_rule.finite(row.get("error_drop_threshold") or 0)
+        threshold = _threshold(row)
         if _is_on(row, "enable_error_drop_alert") and threshold:
             alert = Translation(kind, (sql_conditions.share_below(expectation, threshold),))
             name = f"{rule.name}: alert at {threshold}%"
@@ -219,6 +229,18 @@ def _translated(
             yield replace(left, difference=reason)
         else:
             yield replace(left, where=foreign_rule.all_hold(*dropped))
+
+
+def _threshold(row: Mapping[str, Any]) -> int:
+    """The percentage of failing rows that alerts, which Spark Expectations reads as a whole number.
+
+    :raises NoCounterpartError: it is none.
+    """
+    written = row.get("error_drop_threshold") or 0
+    try:
+        return int(written)
+    except (TypeError, ValueError):
+        raise NoCounterpartError(f"its error_drop_threshold {written!r} is not a number") from None
 
 
 def _conditions_of_rows_left(rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -78,15 +78,21 @@ def _as_number(condition: str) -> QueryGives:
 
 
 def _parsed(condition: str) -> Any:
+    from sqlglot import exp
+
     from dqx_airflow.dql.sql_parser import InvalidSqlError, parse_sql
 
     try:
         statements = parse_sql(" ".join(("SELECT", condition)), "spark")
     except InvalidSqlError as error:
         raise NoCounterpartError(f"invalid SQL: {error}") from None
-    if len(statements) != 1 or len(getattr(statements[0], "expressions", ())) != 1:
+    clauses = {key for key, value in statements[0].args.items() if value}
+    if len(statements) != 1 or clauses != {"expressions"} or len(statements[0].expressions) != 1:
         raise NoCounterpartError("it is not one condition in SQL")
-    return statements[0].expressions[0]
+    (condition_of_row,) = statements[0].expressions
+    if isinstance(condition_of_row, exp.Alias | exp.Star):
+        raise NoCounterpartError("it is not one condition in SQL")
+    return condition_of_row
 
 
 def _is_of_queries(condition: str) -> bool:
@@ -173,8 +179,9 @@ def _columns_of_strict(node: Any) -> list[str] | None:
 
 
 def share_below(condition: str, percent: float) -> QueryGives:
-    """The demand that the condition is not true for less than this percentage of the rows."""
-    failing = f"100 * count_if(NOT coalesce(({condition}), false)) / count(*)"
+    """The demand that the condition is not true for less than this percentage of the rows, which is
+    rounded to two digits."""
+    failing = f"round(100 * count_if(NOT coalesce(({condition}), false)) / count(*), 2)"
     return QueryGives(aggregate_query(failing), Condition("<", percent))
 
 
@@ -189,11 +196,18 @@ def metric_text(node: Any) -> str:
         case exp.Count(this=exp.Star()):
             return "num_rows()"
         case exp.Count(this=exp.Distinct(expressions=[exp.Column() as column])):
-            return f"unique_count({column_text(column.name)})"
+            return f"unique_count({_path(column)})"
         case exp.Count(this=exp.Column() as column):
-            return f"count({column_text(column.name)})"
+            return f"count({_path(column)})"
         case exp.Avg() | exp.Sum() | exp.Min() | exp.Max() if isinstance(node.this, exp.Column):
-            return f"{_AGGREGATES[node.key.upper()]}({column_text(node.this.name)})"
+            return f"{_AGGREGATES[node.key.upper()]}({_path(node.this)})"
         case exp.AggFunc():
             return f"sql({foreign_rule.value_text(node.sql('spark'))})"
     raise NoCounterpartError(f"`{node.sql()}` is not an aggregate of a column")
+
+
+def _path(column: Any) -> str:
+    """A column of SQL in DQL, with the structs that lead to it: `address.city`."""
+    return ".".join(
+        column_text(f"`{part.name}`" if "." in part.name else part.name) for part in column.parts
+    )
