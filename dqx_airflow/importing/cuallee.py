@@ -21,6 +21,7 @@ from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing import foreign_rule, python_checks, sql_conditions
 from dqx_airflow.importing.deequ import matching_text
 from dqx_airflow.importing.foreign_rule import Claims, ForeignRule, Meaning, column_text, value_text
+from dqx_airflow.importing.python_checks import CheckChain, PythonChecks
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.values import Severity
 
@@ -39,14 +40,14 @@ class _Call:
 
     @property
     def column(self) -> str:
-        return column_text(self["column"])
+        return _column_text(self["column"])
 
     @property
     def columns(self) -> list[str]:
         named = self["column"]
         if not isinstance(named, list | tuple) or not named:
             raise NoCounterpartError("it does not name columns")
-        return [column_text(name) for name in named]
+        return [_column_text(name) for name in named]
 
     @property
     def share(self) -> float:
@@ -68,6 +69,12 @@ class _Call:
         return Translation(self.name, (QueryGives(query, condition),))
 
 
+def _column_text(name: Any) -> str:
+    """The name of a column in DQL: a dot is part of it, since cuallee reads no structs."""
+    has_dot = isinstance(name, str) and "." in name and "`" not in name
+    return column_text(f"`{name}`" if has_dot else name)
+
+
 def _each_value(predicate: str, call: _Call) -> Claims:
     """A check on each value; the braces stand for the column, and for a limit."""
     column = call.column
@@ -87,8 +94,10 @@ def _unique(call: _Call) -> Meaning:
     """The distinct values are as many as the rows, or a share of them."""
     column = call.column
     if call.share == 1:
-        texts = f"null_count({column}) == 0", f"repeated_count({column}) == 0"
-        return Claims(call.name, texts, column)
+        texts = [f"repeated_count({column}) == 0"]
+        if not call.arguments.get("ignore_nulls"):
+            texts.insert(0, f"null_count({column}) == 0")
+        return Claims(call.name, tuple(texts), column)
     least = foreign_rule.percent_text(call.share)
     return Claims(call.name, (f"unique_count({column}) / num_rows() >= {least}",), column)
 
@@ -169,7 +178,7 @@ def _in_quartiles(call: _Call) -> Translation:
 
 def _by_extreme(function: str, call: _Call) -> Translation:
     """The value of one column where another is greatest or least."""
-    target, source = column_text(call["column_target"]), column_text(call["column_source"])
+    target, source = _column_text(call["column_target"]), _column_text(call["column_source"])
     value = call["value"]
     if value is None:
         raise NoCounterpartError("its value is None: write `is null` in DQL")
@@ -179,7 +188,7 @@ def _by_extreme(function: str, call: _Call) -> Translation:
 
 
 def _correlation(call: _Call) -> Claims:
-    left, right = column_text(call["column_left"]), column_text(call["column_right"])
+    left, right = _column_text(call["column_left"]), _column_text(call["column_right"])
     return Claims(call.name, (f"correlation({left}, {right}) == {value_text(call['value'])}",))
 
 
@@ -227,7 +236,8 @@ def _daily(call: _Call) -> Translation:
 def _workflow(call: _Call) -> Translation:
     """Each event and the next one of its group are one of the edges."""
     group, event, order = (
-        sql_name(column_text(call[key])) for key in ("column_group", "column_event", "column_order")
+        sql_name(_column_text(call[key]))
+        for key in ("column_group", "column_event", "column_order")
     )
     edges = [_edge(*edge) for edge in call["edges"]]
     following = f"lead({event}) OVER (PARTITION BY {group} ORDER BY {order}) AS following"
@@ -326,11 +336,14 @@ _REFUSED = {
         ("adjust_rule_coverage", "delete_rule_by_key", "delete_rule_by_attribute"), _CHANGES
     ),
 }
-_NO_RULES = ("validate", "ok")
+_ENDS = frozenset({"validate", "ok"})
+
+
+_IMPORTED = re.compile(r"^[ \t]*(?:from|import)[ \t]+(?:[^#\n]*\W)?cuallee\b", re.MULTILINE)
 
 
 def recognises_code(text: str) -> bool:
-    return "cuallee" in text and "Check(" in text
+    return _IMPORTED.search(text) is not None and "Check" in text
 
 
 def rules_of_code(text: str, request: foreign_rule.ImportRequest) -> Iterator[ForeignRule]:
@@ -339,29 +352,50 @@ def rules_of_code(text: str, request: foreign_rule.ImportRequest) -> Iterator[Fo
     :raises NoCounterpartError: it is not Python, or has no chain of checks on a `Check`.
     """
     try:
-        tree = ast.parse(text)
-    except SyntaxError as error:
-        raise NoCounterpartError(f"line {error.lineno}: invalid Python") from None
-    checks, constants = python_checks.assigned_checks(tree), python_checks.constants(tree)
-    rules = []
-    for chain in sorted(python_checks.chains(tree), key=lambda call: call.lineno):
-        links, start = python_checks.links_of(chain)
-        check = checks.get(start.id) if isinstance(start, ast.Name) else start
-        if not python_checks.is_check(check):
-            continue
-        dataset = request.dataset or _named(check, constants) or "data"
-        rule = ForeignRule(dataset, request.file, "", "", severity=_severity(check))
-        rules += [*_of_links(links, rule, constants)]
+        checks = python_checks.PythonChecks(ast.parse(text), _ENDS)
+    except (SyntaxError, ValueError) as error:
+        line = f"line {error.lineno}: " if isinstance(error, SyntaxError) else ""
+        raise NoCounterpartError(f"{line}invalid Python") from None
+    rules = [rule for chain in checks.chains() for rule in _of_chain(chain, request, checks)]
     if not rules:
         raise NoCounterpartError("it contains no chain of checks on a Check(...)")
     yield from rules
 
 
-def _named(check: ast.Call, constants: Mapping[str, Any]) -> str | None:
-    """The table of a check, which only some engines of cuallee need."""
+def _of_chain(
+    chain: CheckChain, request: foreign_rule.ImportRequest, checks: PythonChecks
+) -> Iterator[ForeignRule]:
+    """The rules of a chain; without a translation if its table is unknown."""
+    rule = ForeignRule(request.dataset or "data", request.file, "", "")
+    if chain.check is None:
+        links = [link for link in chain.links if _is_check(link)]
+        difference = python_checks.of_unknown_check(rule.dataset)
+        rule = replace(rule, difference=difference)
+    else:
+        links = chain.links
+        rule = replace(rule, severity=_severity(chain.check))
+        try:
+            dataset = request.dataset or _named(chain.check, checks) or "data"
+            rule = replace(rule, dataset=dataset)
+        except NoCounterpartError as error:
+            rule = replace(rule, meaning=f"its table_name {error}: add --dataset")
+    yield from _of_links(links, rule, checks)
+
+
+def _is_check(link: ast.Call) -> bool:
+    """Whether a method of an unknown object is probably a check of cuallee."""
+    has_arguments = bool(link.args or link.keywords)
+    return has_arguments and python_checks.name_of(link.func) in {*_CHECKS, *_REFUSED}
+
+
+def _named(check: ast.Call, checks: PythonChecks) -> str | None:
+    """The table of a check, which only some engines of cuallee need.
+
+    :raises NoCounterpartError: it cannot be evaluated without running it.
+    """
     for keyword in check.keywords:
         if keyword.arg == "table_name":
-            name = str(_value(keyword.value, constants))
+            name = str(checks.value_of(keyword.value))
             return name.rsplit(".", maxsplit=1)[-1]
     return None
 
@@ -376,50 +410,57 @@ def _severity(check: ast.Call) -> Severity | None:
 
 
 def _of_links(
-    links: Sequence[ast.Call], rule: ForeignRule, constants: Mapping[str, Any]
+    links: Sequence[ast.Call], rule: ForeignRule, checks: PythonChecks
 ) -> Iterator[ForeignRule]:
+    """The rules of the calls of a chain, each a copy of `rule`: with its translation, unless `rule`
+    has a reason why there is none."""
     for link in links:
         name, written = python_checks.name_of(link.func), [*link.args]
         if name == "add_rule" and written and isinstance(written[0], ast.Constant):
             name, written = str(written[0].value), written[1:]
-        if name in _NO_RULES:  # what follows is about the result
+        if name in _ENDS:  # what follows is about the result
             return
-        keywords = [f"{keyword.arg}={ast.unparse(keyword.value)}" for keyword in link.keywords]
+        keywords = [ast.unparse(keyword) for keyword in link.keywords]
         shown = f"{name}({', '.join([*map(ast.unparse, written), *keywords])})"
         one = replace(rule, place=f"{rule.place}: line {link.end_lineno}", shown=shown)
-        translate = partial(_meaning, name, written, link.keywords, constants)
-        difference = None
-        if name == "is_unique" and "approximate=True" in shown:
-            difference = "the values are counted exactly"
-        meaning = foreign_rule.meaning_or_reason(translate)
-        yield replace(one, meaning=meaning, difference=difference)
+        if rule.meaning:
+            yield one
+            continue
+        try:
+            call = _call_of(name, written, link.keywords, checks)
+            _, reader = _CHECKS[name]
+            differences = [one.difference, _difference_of(call)]
+            difference = "; ".join(filter(None, differences)) or None
+            yield replace(one, meaning=reader(call), difference=difference)
+        except foreign_rule.REFUSALS as refusal:
+            yield replace(one, meaning=foreign_rule.reason_of(refusal), difference=None)
 
 
-def _meaning(
-    name: str,
-    written: Sequence[ast.expr],
-    keywords: Sequence[ast.keyword],
-    constants: Mapping[str, Any],
-) -> Meaning:
+def _call_of(
+    name: str, written: Sequence[ast.expr], keywords: Sequence[ast.keyword], checks: PythonChecks
+) -> _Call:
     """:raises NoCounterpartError: the check or an argument is unknown."""
     if name in _REFUSED:
         raise NoCounterpartError(_REFUSED[name])
     if name not in _CHECKS:
         raise NoCounterpartError(f"cuallee has no check {name}")
-    parameters, reader = _CHECKS[name]
-    arguments = dict(zip(parameters, (_value(one, constants) for one in written), strict=False))
+    parameters, _ = _CHECKS[name]
+    if len(written) > len(parameters):
+        raise NoCounterpartError(f"{name} takes at most {len(parameters)} arguments")
+    arguments = dict(zip(parameters, map(checks.value_of, written), strict=False))
     for keyword in keywords:
+        if keyword.arg is None:
+            raise NoCounterpartError(f"`{ast.unparse(keyword)}`: write its arguments one by one")
         if keyword.arg not in (*parameters, "options"):
             raise NoCounterpartError(f"{name} has no argument {keyword.arg}")
-        arguments[str(keyword.arg)] = _value(keyword.value, constants)
-    if arguments.get("ignore_nulls"):
-        return Claims(name, (f"repeated_count({column_text(arguments['column'])}) == 0",))
-    return reader(_Call(name, arguments))
+        arguments[keyword.arg] = checks.value_of(keyword.value)
+    return _Call(name, arguments)
 
 
-def _value(node: ast.expr, constants: Mapping[str, Any]) -> Any:
-    """The value of an argument: a literal, or the name of one.
-
-    :raises NoCounterpartError: it cannot be evaluated without running it.
-    """
-    return python_checks.value_of(node, constants)
+def _difference_of(call: _Call) -> str | None:
+    """When the verdicts differ from those of cuallee on Spark."""
+    if call.name != "is_unique":
+        return None
+    if call.arguments.get("ignore_nulls") and call.share == 1:
+        return "on Spark, cuallee counts NULL as a violation in spite of ignore_nulls"
+    return "the values are counted exactly" if call.arguments.get("approximate") else None

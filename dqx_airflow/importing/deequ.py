@@ -311,16 +311,35 @@ def rules_of_code(text: str, request: foreign_rule.ImportRequest) -> Iterator[Fo
 
 
 def _of_python(tree: ast.Module, dataset: str, file: str) -> Iterator[ForeignRule]:
-    """The chains that start from `Check(...)`, or from a variable with one."""
-    checks = python_checks.assigned_checks(tree)
-    for chain in python_checks.chains(tree):
-        links, start = python_checks.links_of(chain)
-        check = checks.get(start.id) if isinstance(start, ast.Name) else start
-        if not links or not python_checks.is_check(check):
-            continue
-        is_warning = any("Warning" in ast.unparse(argument) for argument in check.args)
-        severity = Severity.P3 if is_warning else None
-        yield from _of_links(links, ForeignRule(dataset, file, "", "", severity=severity))
+    """The chains that start from `Check(...)`, or from a variable with one; constraints on an
+    unknown check are translated with a difference."""
+    for chain in python_checks.PythonChecks(tree).chains():
+        rule = ForeignRule(dataset, file, "", "")
+        if chain.check is not None:
+            severity = Severity.P3 if _is_warning(chain.check) else None
+            yield from _of_links(chain.links, replace(rule, severity=severity))
+        elif any(python_checks.name_of(link.func) in CONSTRAINTS for link in chain.links):
+            links = [
+                link
+                for link in chain.links
+                if python_checks.name_of(link.func) in {*CONSTRAINTS, "where"}
+            ]
+            difference = python_checks.of_unknown_check(dataset)
+            yield from _of_links(links, replace(rule, difference=difference))
+
+
+def _is_warning(check: ast.Call) -> bool:
+    """Whether the level of a check is `CheckLevel.Warning`."""
+    arguments = [*check.args, *(keyword.value for keyword in check.keywords)]
+    return any(
+        isinstance(argument, ast.Attribute) and argument.attr == "Warning" for argument in arguments
+    )
+
+
+def _shown(link: ast.Call) -> str:
+    """A constraint as text: `hasMin('a', lambda x: x > 0)`."""
+    arguments = ", ".join(ast.unparse(argument) for argument in link.args)
+    return f"{python_checks.name_of(link.func)}({arguments})"
 
 
 _SCALA_CHECK = re.compile(r"\bCheck\(\s*(?:level\s*=\s*)?CheckLevel\s*\.\s*(?P<level>\w+)")
@@ -398,8 +417,7 @@ def _of_links(links: Sequence[ast.Call], rule: ForeignRule) -> Iterator[ForeignR
             continue
         following = links[index + 1] if index + 1 < len(links) else None
         where = None
-        arguments = ", ".join(ast.unparse(argument) for argument in link.args)
-        shown = f"{name}({arguments})"
+        shown = _shown(link)
         at = rule.place if ":" in rule.place else f"{rule.place}: line {link.lineno}"
         one = replace(rule, place=at, shown=shown)
         try:
@@ -410,7 +428,8 @@ def _of_links(links: Sequence[ast.Call], rule: ForeignRule) -> Iterator[ForeignR
             meaning: Meaning | str = CONSTRAINTS[name](_given(link))
         except foreign_rule.REFUSALS as refusal:
             meaning = foreign_rule.reason_of(refusal, f"{name} has unsupported arguments")
-        difference = difference_of(name, is_filtered=where is not None)
+        differences = [rule.difference, difference_of(name, is_filtered=where is not None)]
+        difference = "; ".join(filter(None, differences)) or None
         yield replace(one, meaning=meaning, where=where, difference=difference)
 
 
@@ -458,7 +477,7 @@ def _evaluated(node: ast.expr) -> Any:
             return value
         case ast.Attribute(attr="IsOne") | ast.Name(id="IsOne"):
             return _ALL
-        case ast.Attribute(attr=name):
+        case ast.Attribute(value=ast.Name(id="ConstrainableDataTypes"), attr=name):
             return name
         case ast.Lambda(body=body):
             return DeequCondition(_comparisons(body))
