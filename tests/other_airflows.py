@@ -2,7 +2,7 @@
 
 The environment with it is made by `uv`, once, and kept for later runs: with our own versions of
 everything else, as far as that Airflow takes them. Without paths, these are the tests of what
-depends on Airflow: gates that wait for a person, notices, assets, and the pages.
+depends on Airflow: gates that wait for a person, notifications, assets, and the pages.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TESTS = (
     *(
         f"tests/operators/test_{name}.py"
         for name in (
-            *("gate_ask", "gate_assets", "gate_notices", "gate_states", "gate_webhooks"),
+            *("gate_ask", "gate_assets", "gate_notifications", "gate_states", "gate_webhooks"),
             *("gate_decorators", "gate_trigger_rules", "gate_deferral", "gate_link"),
             *("gate_metrics", "contract_gate", "operator_imports", "example_dags"),
             *("airflow_versions", "git_bundle"),

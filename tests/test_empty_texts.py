@@ -430,6 +430,14 @@ def test_the_package_exports_nothing_else_with_texts() -> None:
     own = {*dqx_airflow.__all__} - {*api.__all__}
     assert own <= {
         *("ContractGateOperator", "DqlGateOperator", "DatasetRef", "GateReport", "GateRequest"),
-        *("Outcome", "Severity", "Status", "Verdict", "__version__", "run_gate", "gate_notice"),
+        *(
+            "Outcome",
+            "Severity",
+            "Status",
+            "Verdict",
+            "__version__",
+            "run_gate",
+            "gate_notification",
+        ),
     }, own
     assert os.environ.get("DQX_RECEIPT_KEY") is None

@@ -1,5 +1,5 @@
-"""Templates in Jinja: pages, pictures, notices and reports as text. The job of a gate has none, and
-no Jinja either."""
+"""Templates in Jinja: pages, pictures, notifications and reports as text. The job of a gate
+has none, and no Jinja either."""
 
 from __future__ import annotations
 

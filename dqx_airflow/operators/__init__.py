@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from dqx_airflow.operators.exceptions import GateInfrastructureError as GateInfrastructureError
     from dqx_airflow.operators.exceptions import GateMisconfiguredError as GateMisconfiguredError
     from dqx_airflow.operators.exceptions import GateTimeoutError as GateTimeoutError
-    from dqx_airflow.operators.notices import GateNotice as GateNotice
-    from dqx_airflow.operators.notices import gate_notice as gate_notice
-    from dqx_airflow.operators.notices import notify_on_change as notify_on_change
-    from dqx_airflow.operators.notices import notify_with as notify_with
+    from dqx_airflow.operators.notifications import GateNotification as GateNotification
+    from dqx_airflow.operators.notifications import gate_notification as gate_notification
+    from dqx_airflow.operators.notifications import notify_on_change as notify_on_change
+    from dqx_airflow.operators.notifications import notify_with as notify_with
     from dqx_airflow.operators.toml_gates import gates_of as gates_of
 
 _NAMES, __getattr__ = lazy_names(
@@ -32,7 +32,7 @@ _NAMES, __getattr__ = lazy_names(
         "dql_gate": "DqlGateOperator",
         "exceptions": "GateBlockedError GateBrokenError GateInfrastructureError "
         "GateMisconfiguredError GateTimeoutError",
-        "notices": "GateNotice gate_notice notify_on_change notify_with",
+        "notifications": "GateNotification gate_notification notify_on_change notify_with",
         "toml_gates": "gates_of",
     },
 )

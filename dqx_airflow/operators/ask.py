@@ -19,7 +19,7 @@ from dqx_airflow.operators.airflow_versions import (
     text_param,
 )
 from dqx_airflow.operators.exceptions import GateBlockedError, GateInfrastructureError
-from dqx_airflow.operators.notices import Callback, gate_notice, run_callbacks
+from dqx_airflow.operators.notifications import Callback, gate_notification, run_callbacks
 from dqx_airflow.values import GateReport, Outcome
 
 if TYPE_CHECKING:
@@ -120,12 +120,12 @@ def ask(
     :raises TaskDeferred: as above.
     """
     ti = context["ti"]
-    notice = gate_notice(context)
+    notification = gate_notification(context)
     reason = text_param("Reason", "Why the data may go on; required to accept")
     params = {"reason": reason}
     defaults = [ACCEPT if default == "accept" else KEEP] if timeout else None
     rows = _failing_rows(reports)
-    body = "\n\n".join(filter(None, [_REASON, notice.markdown, rows]))
+    body = "\n\n".join(filter(None, [_REASON, notification.markdown, rows]))
     # Made before the question, so that whatever fails leaves no question behind.
     parked = parked_until_answered(
         ti.id,
@@ -136,7 +136,7 @@ def ask(
         method_name="answered",
         kwargs={"judged": [report.run_id for report in reports]},
     )
-    subject = notice.text[:_LONGEST_SUBJECT]
+    subject = notification.text[:_LONGEST_SUBJECT]
     if create_question(ti.id, OPTIONS, subject, body, params, defaults) != body:
         return
     run_callbacks(before, context)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from dqx_airflow.datasets.databases import DatabaseConnection
     from dqx_airflow.datasets.settings import DatasetSetting
     from dqx_airflow.operators.ending import Ending
-    from dqx_airflow.operators.notices import Callback
+    from dqx_airflow.operators.notifications import Callback
     from dqx_airflow.operators.outcome import OnViolation
     from dqx_airflow.operators.results_location import ResultsLocation
     from dqx_airflow.operators.submitters import Submitter
@@ -116,7 +116,7 @@ class GateOperator(SparkJobOperator):
     through, except `application_args`, which carry the request, and `durable`.
 
     Before the task ends, in any state, a summary of the report is pushed to XCom as `dqx_report`,
-    for notices and downstream tasks: `run_id` (for `dql results show`), `gate`, `date`,
+    for notifications and downstream tasks: `run_id` (for `dql results show`), `gate`, `date`,
     `map_index` and `scheduler_run`, `date_from` (the origin of the date), `outcome`, `headline`
     (one line for people), `suite`, `contract`, `partial` (what was selected; None if that is
     everything), `fail_on`, `finished_at`, `counts` of the assertions by status, `verdicts` (those
@@ -126,7 +126,7 @@ class GateOperator(SparkJobOperator):
     with the others), `promoted_blocked` (although the gate was blocked) and `validated` (what
     `read_validated` reads). With several dates or suites, `parts` has the `run_id`, `gate`, `date`,
     `suite` and `outcome` of each. Without a report, its `outcome` is "no report", `error` says why,
-    and `error_type` is the name of the exception. `gate_notice` turns it into a message for
+    and `error_type` is the name of the exception. `gate_notification` turns it into a message for
     callbacks and notifiers. An asset among the `outlets` is only updated on a pass; the extra of
     its event describes what was validated.
 
@@ -205,7 +205,7 @@ class GateOperator(SparkJobOperator):
         such as `{"store": "zurich"}`. Only rows with these values are replaced, so that several
         gates or mapped tasks can share a target. (templated)
     :param promote_blocked: with True and `on_violation="warn"`, a blocked gate promotes its rows
-        and updates assets anyway; the headline, notices, the commit, the asset and lineage
+        and updates assets anyway; the headline, notifications, the commit, the asset and lineage
         say so. Nothing is promoted if an assertion failed that is P0, `@required` or implicit (no
         rows, malformed strings), or if the gate is broken. With False, a blocked gate promotes
         nothing, although downstream tasks may run. `promote_to` requires True or False with
@@ -557,7 +557,7 @@ class GateOperator(SparkJobOperator):
     def _end_task(self, reports: Sequence[GateReport], context: Any) -> str:
         """Reports the outcome to everyone who waits for it, and ends the task with it."""
         from dqx_airflow.operators.gate_metrics import emit_metrics, emit_open_slices
-        from dqx_airflow.operators.notices import run_callbacks
+        from dqx_airflow.operators.notifications import run_callbacks
         from dqx_airflow.operators.outcome import combined_report, end_task
         from dqx_airflow.operators.webhooks import send_after, sender
         from dqx_airflow.values import Outcome
@@ -640,7 +640,7 @@ class GateOperator(SparkJobOperator):
             data.
         """
         from dqx_airflow.operators.ask import ask
-        from dqx_airflow.operators.notices import run_callbacks
+        from dqx_airflow.operators.notifications import run_callbacks
         from dqx_airflow.operators.webhooks import sender
         from dqx_airflow.results.decisions import why_not_acceptable
         from dqx_airflow.values import Outcome
@@ -681,7 +681,7 @@ class GateOperator(SparkJobOperator):
     def _refuse(
         self, decision: str, advice: str, reports: Sequence[GateReport], context: Any
     ) -> NoReturn:
-        """Ends the task for the decision of a person, which notices repeat.
+        """Ends the task for the decision of a person, which notifications repeat.
 
         :raises GateBlockedError: always.
         """

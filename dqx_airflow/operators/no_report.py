@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def end_without_report(
     gate: GateOperator, context: Any, error: Exception, location: ResultsLocation | None
 ) -> None:
-    """Pushes the reason to XCom, for notices, the UI and downstream tasks, and reports the metrics;
-    unless Airflow tries again, stores that the dates have no report.
+    """Pushes the reason to XCom, for notifications, the UI and downstream tasks, and reports the
+    metrics; unless Airflow tries again, stores that the dates have no report.
 
     :param location: the results store; None for a gate that fails before its dates are known, and
         stores nothing.

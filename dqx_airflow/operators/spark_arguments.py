@@ -87,8 +87,8 @@ def spark_mistakes(gate: Any) -> Iterator[str]:
             yield f"{name}={given[name]!r}: write True or False"
     if given.get("do_xcom_push") is False:
         yield (
-            "do_xcom_push=False: notices, pages and read_validated find the run of a gate by the "
-            "summary in XCom, a few kB: write do_xcom_push=True"
+            "do_xcom_push=False: notifications, pages and read_validated find the run of a gate by "
+            "the summary in XCom, a few kB: write do_xcom_push=True"
         )
     yield from _conf_mistakes(gate.conf)
     yield from _variable_mistakes(given.get("env_vars"))

@@ -43,7 +43,7 @@ def change_since(context: Any, report: Mapping[str, Any]) -> StateChange | None:
         return None
     try:
         return _change_in_store(context, report, is_bad=is_bad)
-    except Exception:  # a superfluous notice is better than a missing one
+    except Exception:  # a superfluous notification is better than a missing one
         log.exception("the earlier state of gate %s is unknown", report.get("gate"))
         return StateChange()
 

@@ -1,4 +1,4 @@
-"""The summary of a gate in XCom, for notices, the UI and downstream tasks: a few kB at most."""
+"""The summary of a gate in XCom, for notifications, the UI and downstream tasks: a few kB."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from uuid import NAMESPACE_URL, uuid5
 from airflow.providers.common.compat.sdk import BaseHook, Stats
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 
-from dqx_airflow.operators.notices import gate_notice
+from dqx_airflow.operators.notifications import gate_notification
 from dqx_airflow.operators.results_location import ResultsLocation
 from dqx_airflow.operators.state_changes import stored_faults
 from dqx_airflow.operators.webhook_address import Webhook, WebhookMistake, webhook_of
@@ -50,8 +50,8 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class WebhookEvent:
-    """An event, whose JSON is `asdict`. `data` is the payload of a notice with the `markdown` of
-    the notice, the id of the `incident`, its `date`, and the `action`: "trigger" or "resolve"."""
+    """An event, whose JSON is `asdict`. `data` is the payload of a notification with its
+    `markdown`, the id of the `incident`, its `date`, and the `action`: "trigger" or "resolve"."""
 
     type: str
     timestamp: str
@@ -152,10 +152,10 @@ def _events(
 
 def _event(context: Any, incident: Incident, change: str) -> WebhookEvent:
     on = incident.date.isoformat()
-    notice = gate_notice(context, is_recovery=not incident.is_open, on=on)
+    notification = gate_notification(context, is_recovery=not incident.is_open, on=on)
     data = {
-        **notice.payload,
-        "markdown": notice.markdown,
+        **notification.payload,
+        "markdown": notification.markdown,
         "incident": incident.id,
         "run_id": (incident.repair or incident.last).run_id,
         "date": on,

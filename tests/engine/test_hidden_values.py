@@ -1,6 +1,6 @@
 """A value of a masked column leaves Spark in no form, for every kind of rule: each masked cell has
 a mark, which is looked for in everything that a gate writes and the command line prints. For pages,
-notices and XCom see `plugin/test_ui_hidden_values.py`."""
+notifications and XCom see `plugin/test_ui_hidden_values.py`."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ EXAMPLES = {
     "orders_assets",
     "orders_databricks",
     "orders_dataproc",
-    "orders_notices",
+    "orders_notifications",
     "results_upkeep",
     "slot_telemetry",
 }

@@ -35,13 +35,13 @@ from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.providers.standard.operators.python import PythonOperator
 from airflow.sdk import DAG, Asset
 
-from dqx_airflow.operators import DqlGateOperator, gate_notice
+from dqx_airflow.operators import DqlGateOperator, gate_notification
 
 HOME = Path(__file__).parents[1]
 
-def keep_notice(context):
-    with (HOME / context["ti"].dag_id / "notices").open("a") as file:
-        file.write(gate_notice(context).text + "\\n")
+def keep_notification(context):
+    with (HOME / context["ti"].dag_id / "notifications").open("a") as file:
+        file.write(gate_notification(context).text + "\\n")
 
 def dag(dag_id, **given):
     silver = Asset(f"silver_{dag_id}")
@@ -54,8 +54,8 @@ def dag(dag_id, **given):
             results_root=str(HOME / dag_id / "results"),
             promote_to=str(HOME / dag_id / "silver"),
             on_violation="ask",
-            on_warning_callback=keep_notice,
-            on_failure_callback=keep_notice,
+            on_warning_callback=keep_notification,
+            on_failure_callback=keep_notification,
             outlets=[silver],
             **given,
         ) >> EmptyOperator(task_id="next")
@@ -126,9 +126,9 @@ class Stand:
         found = list_runs(str(self.home / dag_id / "results"), all_attempts=True)
         return [run.outcome.value for run in reversed(found)]
 
-    def notices(self, dag_id: str) -> list[str]:
-        """The texts of the notices about a gate, once there is one about its end."""
-        path = self.home / dag_id / "notices"
+    def notifications(self, dag_id: str) -> list[str]:
+        """The texts of the notifications about a gate, once there is one about its end."""
+        path = self.home / dag_id / "notifications"
         self.airflow.wait_until(lambda: len(path.read_text().splitlines()) > 1)
         return path.read_text().splitlines()
 
@@ -205,7 +205,7 @@ def test_kept_data_stays_out(stand: Stand) -> None:
     assert stand.outcomes("kept") == ["blocked"]
     _, note = notes_from(kept_results, ["kept.gate"], DAY, DAY)
     assert (note.kind, note.text) == ("kept blocked", "wait for the source")
-    begins, ends = stand.notices("kept")
+    begins, ends = stand.notifications("kept")
     assert begins.startswith("waits for an answer; blocked: no rows promoted (orders); ")
     assert re.match(r"kept blocked by \w+: wait for the source; blocked: no rows", ends)
 
@@ -217,7 +217,7 @@ def test_without_an_answer_the_default_decides(stand: Stand) -> None:
     asked, note = notes_from(str(stand.home / "silent" / "results"), ["silent.gate"], DAY, DAY)
     assert (asked.kind, asked.text) == ("asked", "kept blocked")
     assert note.author == "no one within 0:00:02"
-    begins, ends = stand.notices("silent")
+    begins, ends = stand.notifications("silent")
     assert re.match(r"waits for an answer until \S+ \S+ UTC, then kept blocked; blocked: ", begins)
     assert ends.startswith("kept blocked by no one within 0:00:02; blocked: ")
 
@@ -230,7 +230,7 @@ def test_data_that_changed_while_it_waited_voids_the_answer(stand: Stand) -> Non
     assert stand.silver("changed") is None
     assert stand.outcomes("changed") == ["blocked", "blocked"]
     void = r"the answer by \w+: fine is void, since data or rules have changed; blocked: "
-    assert re.match(void, stand.notices("changed")[-1])
+    assert re.match(void, stand.notifications("changed")[-1])
     # Airflow keeps the question of the first try, which is about other data: no one is asked it.
     again(stand, run_id, "failed")
     results = StoredResults(str(stand.home / "changed" / "results"))

@@ -90,7 +90,7 @@ def test_the_summary_of_a_misconfigured_gate_has_its_error(gate: Gates, task: Fa
     assert "the Spark connection 'nowhere' does not exist" in pushed["error"]
 
 
-def test_the_notice_of_a_gate_without_a_report_has_its_error(
+def test_the_notification_of_a_gate_without_a_report_has_its_error(
     gate: Gates, spark_submit: SparkSubmit, task: FakeTask
 ) -> None:
     (spark_submit.home / "output").write_text(FAILURE)
@@ -99,12 +99,12 @@ def test_the_notice_of_a_gate_without_a_report_has_its_error(
     task.xcom_pull = lambda **given: task.pushed[given["key"]]  # type: ignore[attr-defined]
     # A callback for a success has no exception.
     for exception in (raised, None):
-        notice = gate.operators.gate_notice({**gate.context, "exception": exception})
-        assert "access denied" in notice.text + notice.markdown
-        assert notice.payload["outcome"] == "no report"
-        assert notice.payload["report"] is None
-        assert notice.payload["date"] == "2024-05-17"
-        assert "access denied" in notice.payload["error"]
+        notification = gate.operators.gate_notification({**gate.context, "exception": exception})
+        assert "access denied" in notification.text + notification.markdown
+        assert notification.payload["outcome"] == "no report"
+        assert notification.payload["report"] is None
+        assert notification.payload["date"] == "2024-05-17"
+        assert "access denied" in notification.payload["error"]
 
 
 def test_the_request_is_not_printed(gate: Gates, log: Log, spark_submit: Any) -> None:

@@ -133,7 +133,7 @@ def keys_in(found: Any) -> set[str]:
 
 @pytest.mark.airflow
 def test_the_summary_in_xcom_has_both_numbers(report: GateReport) -> None:
-    from dqx_airflow.operators.notices import gate_notice
+    from dqx_airflow.operators.notifications import gate_notification
     from dqx_airflow.operators.summary import summary
     from dqx_airflow.ui import summary_view
 
@@ -142,10 +142,10 @@ def test_the_summary_in_xcom_has_both_numbers(report: GateReport) -> None:
     assert numbers_in(pushed) == [(MEASURED, COMPARED)]
     names = {"dag_id": "lake", "task_id": "gate", "run_id": "monday", "map_index": -1}
     ti = SimpleNamespace(**names, try_number=1, xcom_pull=lambda **_: pushed)
-    notice = gate_notice({"ti": ti})
-    assert "25 (5 x 5)" in notice.markdown
-    assert [*notice.payload][:5] == [*HEAD[:4], "dag_run_id"]
-    assert numbers_in(notice.payload["report"]) == [(MEASURED, COMPARED)]
+    notification = gate_notification({"ti": ti})
+    assert "25 (5 x 5)" in notification.markdown
+    assert [*notification.payload][:5] == [*HEAD[:4], "dag_run_id"]
+    assert numbers_in(notification.payload["report"]) == [(MEASURED, COMPARED)]
     shown = summary_view._verdict(pushed["verdicts"][0])  # on pages, while the store is not read
     assert shown is not None
     assert (shown.value, shown.scaled_value) == (MEASURED, COMPARED)

@@ -1,5 +1,5 @@
-"""A value of a masked column is on no page of the UI, in no notice, in no XCom and in no asset
-event, for every kind of rule: the run of `engine/test_hidden_values.py`, seen from Airflow."""
+"""A value of a masked column is on no page of the UI, in no notification, in no XCom and in no
+asset event, for every kind of rule: the run of `engine/test_hidden_values.py`, from Airflow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_no_masked_value_is_seen_in_airflow(
     from dqx_airflow.engine.job import run_gates
     from dqx_airflow.engine.session.spark_session import without_log
     from dqx_airflow.operators.gate_assets import asset_extra
-    from dqx_airflow.operators.notices import gate_notice
+    from dqx_airflow.operators.notifications import gate_notification
     from dqx_airflow.operators.outcome import end_task
     from dqx_airflow.operators.summary import summary
 
@@ -56,8 +56,8 @@ def test_no_masked_value_is_seen_in_airflow(
         def xcom_pull(self, **_: object) -> object:
             return pushed
 
-    notice = gate_notice({"ti": Ended(), "exception": ended.value})
-    seen["the notice"] = json.dumps(asdict(notice))
+    notification = gate_notification({"ti": Ended(), "exception": ended.value})
+    seen["the notification"] = json.dumps(asdict(notification))
     run = f"dag_id=lake&task_id=gate&run_id={gate.run_key.scheduler_run}"
     files = [
         f"rows.csv?{run}&check={quote(verdict.check)}&name={quote(verdict.name)}"

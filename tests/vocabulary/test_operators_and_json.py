@@ -158,13 +158,13 @@ def test_the_keys_of_the_api_are_known_words() -> None:
 def test_the_keys_of_xcom_and_webhooks_are_known_words() -> None:
     from datetime import datetime, timezone
 
-    from dqx_airflow.operators.notices import NoticePayload
+    from dqx_airflow.operators.notifications import NotificationPayload
     from dqx_airflow.operators.summary import failure_summary, summaries_of_parts, summary
 
     report = report_at(datetime.now(timezone.utc), verdict_of("a", status=values.Status.FAILED))
     pushed = [summary(report), summaries_of_parts([report, report])]
     used = keys_in([*pushed, failure_summary(ValueError("x"), "gate", None)])
-    used |= {field.name for field in fields(NoticePayload)}
+    used |= {field.name for field in fields(NotificationPayload)}
     require_known("keys of XCom and webhooks", used)
 
 

@@ -56,7 +56,7 @@ such as `conn_id`, `conf`, `deploy_mode`, `py_files`, `env_vars`, `retries`, `ex
 - `durable` is always off: otherwise a cleared gate would turn green on the job of the previous
   run, without reading the data.
 - `name` defaults to `dqx-gate`.
-- `do_xcom_push=False` is an import error: notices, pages and `read_validated` find a run by
+- `do_xcom_push=False` is an import error: notifications, pages and `read_validated` find a run by
   its [summary](../outcomes.md) in XCom.
 - `verbose` also writes Spark's output to the log of the task; otherwise it goes to a file.
 - `outlets`: an asset among them is only updated if the data passed, with or without warnings.

@@ -12,7 +12,7 @@ behind `:::`. [In Python](python.md) shows them at work, and
 [Upgrading](upgrading.md#what-you-can-rely-on) says how long a deprecated one works."""
 
 _MODULES = {
-    "dqx_airflow.operators": "Operators and notices. They run in a worker of Airflow.",
+    "dqx_airflow.operators": "Operators and notifications. They run in a worker of Airflow.",
     "dqx_airflow.dql": "Suites as objects, and what may be tuned in them.",
     "dqx_airflow.api": "Gates, contracts and suites from Python and in tests, without Airflow.",
 }

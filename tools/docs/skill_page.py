@@ -54,7 +54,7 @@ date with: compare it with the date column of the row, or assert `freshness(colu
 
 _ORDER = """
 first-gate first-contract whole-lake install coming-from write-rules usual dates promote-rows
-failing-rows notices night-call tuning review-changes selection python editor deploy operating
+failing-rows notifications night-call tuning review-changes selection python editor deploy operating
 troubleshooting
 security lineage upgrading outcomes language metrics datasets contracts contracts/commands cli
 configuration results ui codes reference glossary how-it-works promises tuner evidence

@@ -1,5 +1,5 @@
-"""The notice of a gate: a line, a few lines, an email, and the same as data; after every task, or
-only when a slice begins to block, blocks for more, and recovers.
+"""The notification of a gate: a line, a few lines, an email, and the same as data; after every
+task, or only when a slice begins to block, blocks for more, and recovers.
 
 For the callbacks of tasks: `on_failure_callback`, `on_retry_callback`, `on_skipped_callback`,
 `on_success_callback`, and `on_warning_callback` of a gate.
@@ -45,8 +45,8 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class GateNotice:
-    """The notice of a gate whose task has just ended.
+class GateNotification:
+    """The notification of a gate whose task has just ended.
 
     All fields are bounded in size and show the same data as the report, masked values as `***`.
 
@@ -70,8 +70,8 @@ class GateNotice:
 
 
 @dataclass(frozen=True, slots=True)
-class NoticePayload:
-    """A notice as data, whose JSON is `asdict`. The docs of `GateNotice` explain the fields."""
+class NotificationPayload:
+    """A notification as data, whose JSON is `asdict`: the fields of `GateNotification.payload`."""
 
     run_id: str | None
     gate: str
@@ -92,11 +92,13 @@ class NoticePayload:
     report: Mapping[str, Any] | None
 
 
-def gate_notice(context: Any, *, is_recovery: bool = False, on: str | None = "") -> GateNotice:
-    """The notice of the gate whose callback receives this context.
+def gate_notification(
+    context: Any, *, is_recovery: bool = False, on: str | None = ""
+) -> GateNotification:
+    """The notification of the gate whose callback receives this context.
 
     :param is_recovery: the slice was blocked or broken before, or the gate had no report, and
-        passes again: the notice says so first, and links to the incident that has ended.
+        passes again: the notification says so first, and links to the incident that has ended.
     :param on: the date of the incident, by default the first bad one; None for a recovery from runs
         without a report, which form no incident.
     """
@@ -126,7 +128,7 @@ def gate_notice(context: Any, *, is_recovery: bool = False, on: str | None = "")
         "url": url,
         "incident": incident,
     }
-    payload = NoticePayload(
+    payload = NotificationPayload(
         run_id=pushed.get("run_id"),
         gate=gate,
         date=pushed.get("date"),
@@ -145,13 +147,15 @@ def gate_notice(context: Any, *, is_recovery: bool = False, on: str | None = "")
         decision=_text(report.get("decision")) or None,
         report=report or None,
     )
-    markdown = filled(__package__, "notice.md", code=_code, plain=_plain, **fields).rstrip("\n")
-    html = filled(__package__, "notice.html", **fields)
-    return GateNotice(text, markdown, html, asdict(payload))
+    markdown = filled(__package__, "notification.md", code=_code, plain=_plain, **fields).rstrip(
+        "\n"
+    )
+    html = filled(__package__, "notification.html", **fields)
+    return GateNotification(text, markdown, html, asdict(payload))
 
 
 def _subject(report: Mapping[str, Any], gate: str, error: str, *, is_recovery: bool) -> str:
-    """The notice in one line: the headline of the report, or why there is none.
+    """The notification in one line: the headline of the report, or why there is none.
 
     :param gate: the gate with its date, or with its run if that is unknown.
     """
@@ -192,11 +196,11 @@ def _address_of_tab(ti: Any) -> str:
     return link if "://" in link else ""
 
 
-def notify_with(make: Callable[[GateNotice], Any]) -> Callback:
-    """A callback that sends a notice with the notifier that `make` returns for it.
+def notify_with(make: Callable[[GateNotification], Any]) -> Callback:
+    """A callback that sends a notification with the notifier that `make` returns for it.
 
         on_failure_callback=notify_with(
-            lambda notice: SlackNotifier(text=notice.markdown, channel="data-quality")
+            lambda notification: SlackNotifier(text=notification.markdown, channel="data-quality")
         )
 
     :param make: returns an Airflow notifier, or anything that can be called with the context. The
@@ -204,39 +208,40 @@ def notify_with(make: Callable[[GateNotice], Any]) -> Callback:
     """
 
     def notify(context: Any) -> None:
-        make(gate_notice(context)).notify(context)
+        make(gate_notification(context)).notify(context)
 
     return notify
 
 
-def notify_on_change(make: Callable[[GateNotice], Any]) -> Callback:
-    """A callback that sends a notice only when the state of the gate changes.
+def notify_on_change(make: Callable[[GateNotification], Any]) -> Callback:
+    """A callback that sends a notification only when the state of the gate changes.
 
     The state is that of a slice: a date of the data, for the same map index and `promote_slice`. A
     change is that the slice is blocked or broken and was not before, that another assertion blocks
     or breaks it as well, or that it passes again: a good date is no recovery of another one. Use it
     for failures and successes:
 
-        def email(notice: GateNotice) -> SmtpNotifier:
-            return SmtpNotifier(to="me@example.com", subject=notice.text, html_content=notice.html)
+        def email(notification: GateNotification) -> SmtpNotifier:
+            subject, html = notification.text, notification.html
+            return SmtpNotifier(to="me@example.com", subject=subject, html_content=html)
 
         notify = notify_on_change(email)
         gate = DqlGateOperator(..., on_failure_callback=notify, on_success_callback=notify)
 
     The state before is that of the last attempt in the results store; of several dates or suites,
     each has its own. A partial run that passes is no recovery. If there is no report, or the store
-    cannot be read, the notice is sent. A pass after a task that failed without a report is a
+    cannot be read, the notification is sent. A pass after a task that failed without a report is a
     recovery: after a cleared try, or after an earlier run of the DAG (from Airflow 3.2 on).
 
-    :param make: returns the notifier for a notice, as for `notify_with`.
+    :param make: returns the notifier for a notification, as for `notify_with`.
     """
 
     def notify(context: Any) -> None:
         report = summary_of(context["ti"])
         change = change_since(context, report)
         if change is not None:
-            notice = gate_notice(context, is_recovery=change.is_recovery, on=change.on)
-            make(notice).notify(context)
+            notification = gate_notification(context, is_recovery=change.is_recovery, on=change.on)
+            make(notification).notify(context)
 
     return notify
 
@@ -278,14 +283,14 @@ def summary_of(ti: Any) -> Mapping[str, Any]:
     """The summary in XCom, empty if there is none."""
     try:
         pushed = ti.xcom_pull(task_ids=ti.task_id, key=XCOM_KEY, map_indexes=ti.map_index)
-    except Exception:  # a notice without details is better than none
+    except Exception:  # a notification without details is better than none
         log.exception("the summary of the gate cannot be read")
         return {}
     return pushed if isinstance(pushed, Mapping) else {}
 
 
 def _title(report: Mapping[str, Any], error: str) -> str:
-    """The title of the notice without the outcome and the gate."""
+    """The title of the notification without the outcome and the gate."""
     if not report:
         return cut(error, _LONGEST_TEXT) or "see its log"
     counts = report.get("counts") or {}

@@ -3,7 +3,7 @@
 gate -> publish
 
 The emails are sent over the connection `smtp_default`. Any other Airflow notifier works the same:
-`notify_with` calls a function that makes the notifier from the notice.
+`notify_with` calls a function that makes the notifier from the notification.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from airflow.providers.smtp.notifications.smtp import SmtpNotifier
 from airflow.providers.standard.operators.empty import EmptyOperator
 from airflow.sdk import DAG
 
-from dqx_airflow.operators import DqlGateOperator, GateNotice, notify_with
+from dqx_airflow.operators import DqlGateOperator, GateNotification, notify_with
 
 LAKE = os.environ.get("ORDERS_LAKE", "/data/lake")
 SUITE = """\
@@ -35,14 +35,14 @@ suite "Orders" {
 def email_to(addresses: str) -> object:
     """A callback that sends an email to these addresses."""
 
-    def email(notice: GateNotice) -> SmtpNotifier:
-        return SmtpNotifier(to=addresses, subject=notice.text, html_content=notice.html)
+    def email(notification: GateNotification) -> SmtpNotifier:
+        return SmtpNotifier(to=addresses, subject=notification.text, html_content=notification.html)
 
     return notify_with(email)
 
 
 with DAG(
-    "orders_notices",
+    "orders_notifications",
     description="A gate that sends emails about failures and about warnings.",
     start_date=datetime(2026, 1, 1),
     schedule=None,

@@ -1,4 +1,4 @@
-"""Notices of a gate: their content, when they are sent, callbacks, and Airflow's notifiers."""
+"""Notifications of a gate: content, when they are sent, callbacks, and Airflow's notifiers."""
 
 from __future__ import annotations
 
@@ -76,38 +76,42 @@ def base_url(airflow_environment: None, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv("AIRFLOW__API__BASE_URL", "https://airflow.example.com")
 
 
-Notice = Callable[..., Any]
+Notification = Callable[..., Any]
 
 
 @pytest.fixture
-def notice_for(operators: ModuleType) -> Notice:
-    """Gives the notice of a task with this summary."""
+def notification_for(operators: ModuleType) -> Notification:
+    """Gives the notification of a task with this summary."""
 
-    def notice(left: object, exception: object = None) -> Any:
+    def notification(left: object, exception: object = None) -> Any:
         task = SummaryTask()
         task.left = left
-        return operators.gate_notice({"ti": task, "exception": exception})
+        return operators.gate_notification({"ti": task, "exception": exception})
 
-    return notice
+    return notification
 
 
-def test_a_notice_has_the_failures_and_links(notice_for: Notice) -> None:
-    notice = notice_for(BLOCKED)
-    assert notice.text == BLOCKED["headline"]
-    page = (DOCS / "notices.md").read_text(encoding="utf-8")
+def test_a_notification_has_the_failures_and_links(notification_for: Notification) -> None:
+    notification = notification_for(BLOCKED)
+    assert notification.text == BLOCKED["headline"]
+    page = (DOCS / "notifications.md").read_text(encoding="utf-8")
     (shown,) = re.findall(r"^```text\n(.*?)^```$", page, re.M | re.S)
-    assert f"{notice.markdown}\n" == shown
-    assert "<b>orders.customer_id.present</b> 3 rows violate `customer_id &gt; 0`" in notice.html
-    assert notice.payload["outcome"] == "blocked"
-    assert notice.payload["report"] == BLOCKED
-    assert notice.payload["url"].endswith("/dags/lake/runs/manual__1/tasks/gate/plugin/dqx-gate")
+    assert f"{notification.markdown}\n" == shown
+    assert (
+        "<b>orders.customer_id.present</b> 3 rows violate `customer_id &gt; 0`" in notification.html
+    )
+    assert notification.payload["outcome"] == "blocked"
+    assert notification.payload["report"] == BLOCKED
+    assert notification.payload["url"].endswith(
+        "/dags/lake/runs/manual__1/tasks/gate/plugin/dqx-gate"
+    )
     incident = "/dqx/incident?dag_id=lake&task_id=gate&on=2024-05-17"
-    assert notice.payload["incident_url"].endswith(incident)
-    assert json.loads(json.dumps(notice.payload)) == notice.payload
+    assert notification.payload["incident_url"].endswith(incident)
+    assert json.loads(json.dumps(notification.payload)) == notification.payload
 
 
-def test_a_notice_names_the_group_and_says_in_words_that_there_is_no_value(
-    notice_for: Notice,
+def test_a_notification_names_the_group_and_says_in_words_that_there_is_no_value(
+    notification_for: Notification,
 ) -> None:
     rows = {
         **FAILED,
@@ -116,14 +120,17 @@ def test_a_notice_names_the_group_and_says_in_words_that_there_is_no_value(
         "expected": "> 0 for each store",
     }
     of_group = {**rows, "worst_group": '"basel"'}
-    notice = notice_for({**BLOCKED, "verdicts": [of_group, {**FAILED, "scaled_value": None}]})
-    assert '`num_rows() is 0 for "basel", expected > 0 for each store`' in notice.markdown
+    notification = notification_for(
+        {**BLOCKED, "verdicts": [of_group, {**FAILED, "scaled_value": None}]}
+    )
+    assert '`num_rows() is 0 for "basel", expected > 0 for each store`' in notification.markdown
     assert (
-        "`each row: customer_id > 0 has no value, expected == 0 violating rows`" in notice.markdown
+        "`each row: customer_id > 0 has no value, expected == 0 violating rows`"
+        in notification.markdown
     )
 
 
-def test_a_notice_has_the_contacts_of_the_contract(notice_for: Notice) -> None:
+def test_a_notification_has_the_contacts_of_the_contract(notification_for: Notification) -> None:
     people = {
         "owner": "sales",
         "channel": "#sales",
@@ -132,81 +139,94 @@ def test_a_notice_has_the_contacts_of_the_contract(notice_for: Notice) -> None:
         "business hours": "9x5",
     }
     contract = {"id": "orders", "version": "2.3.0", "responsible": people}
-    notice = notice_for({**BLOCKED, "contract": contract})
+    notification = notification_for({**BLOCKED, "contract": contract})
     for name, text in people.items():
-        assert text in "\n".join(line for line in notice.markdown.splitlines() if name in line)
-        assert text in notice.html
-    assert notice.payload["report"]["contract"]["responsible"] == people
-    passed = notice_for({**BLOCKED, "outcome": "passed", "verdicts": [], "contract": contract})
+        assert text in "\n".join(
+            line for line in notification.markdown.splitlines() if name in line
+        )
+        assert text in notification.html
+    assert notification.payload["report"]["contract"]["responsible"] == people
+    passed = notification_for(
+        {**BLOCKED, "outcome": "passed", "verdicts": [], "contract": contract}
+    )
     assert "runbook" not in passed.markdown
 
 
-def test_without_a_report_the_notice_has_the_error(notice_for: Notice) -> None:
-    notice = notice_for(None, RuntimeError("no report in /results:\nSpark failed"))
+def test_without_a_report_the_notification_has_the_error(notification_for: Notification) -> None:
+    notification = notification_for(None, RuntimeError("no report in /results:\nSpark failed"))
     assert (
-        notice.text
+        notification.text
         == "no report: gate lake.gate, run manual__1: no report in /results: Spark failed"
     )
-    assert notice.markdown.startswith("Gate `lake.gate` no report: no report in /results: Spark")
-    assert notice.payload["outcome"] == "no report"
-    assert notice.payload["report"] is None
-    assert notice.payload["error"] == "no report in /results: Spark failed"
+    assert notification.markdown.startswith(
+        "Gate `lake.gate` no report: no report in /results: Spark"
+    )
+    assert notification.payload["outcome"] == "no report"
+    assert notification.payload["report"] is None
+    assert notification.payload["error"] == "no report in /results: Spark failed"
 
 
 def test_without_a_base_url_there_is_no_link(
-    notice_for: Notice, monkeypatch: pytest.MonkeyPatch
+    notification_for: Notification, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AIRFLOW__API__BASE_URL")
-    notice = notice_for(BLOCKED)
-    assert notice.payload["url"] is None
-    assert "/dags/" not in notice.markdown + notice.html
+    notification = notification_for(BLOCKED)
+    assert notification.payload["url"] is None
+    assert "/dags/" not in notification.markdown + notification.html
 
 
-def test_an_unreadable_summary_still_gives_a_notice(notice_for: Notice) -> None:
+def test_an_unreadable_summary_still_gives_a_notification(notification_for: Notification) -> None:
     assert (
-        notice_for(OSError("gone")).text == "no report: gate lake.gate, run manual__1: see its log"
+        notification_for(OSError("gone")).text
+        == "no report: gate lake.gate, run manual__1: see its log"
     )
 
 
-def test_the_worst_failures_are_listed_and_the_rest_counted(notice_for: Notice) -> None:
+def test_the_worst_failures_are_listed_and_the_rest_counted(notification_for: Notification) -> None:
     many = {**BLOCKED, "verdicts": [{**FAILED, "assertion": f"a{n}"} for n in range(20)]}
-    notice = notice_for({**many, "more_verdicts": 7})
-    assert "- P0 `a4` `3 rows violate 'customer_id > 0'`\n- and 22 more\n" in notice.markdown
-    assert "<li>and 22 more</li>" in notice.html
+    notification = notification_for({**many, "more_verdicts": 7})
+    assert "- P0 `a4` `3 rows violate 'customer_id > 0'`\n- and 22 more\n" in notification.markdown
+    assert "<li>and 22 more</li>" in notification.html
 
 
-def test_an_unevaluated_assertion_is_listed_with_its_reason(notice_for: Notice) -> None:
+def test_an_unevaluated_assertion_is_listed_with_its_reason(notification_for: Notification) -> None:
     broken = {**FAILED, "status": "error", "scaled_value": None, "reason": "no column idd"}
     counts = {"passed": 0, "failed": 0, "skipped": 0, "errors": 1}
-    notice = notice_for({**BLOCKED, "outcome": "broken", "counts": counts, "verdicts": [broken]})
-    assert "broken: data of 2024-05-17: 0 of 1 assertions failed, 1 could not" in notice.markdown
-    assert "`orders.customer_id.present` `no column idd`" in notice.markdown
+    notification = notification_for(
+        {**BLOCKED, "outcome": "broken", "counts": counts, "verdicts": [broken]}
+    )
+    assert (
+        "broken: data of 2024-05-17: 0 of 1 assertions failed, 1 could not" in notification.markdown
+    )
+    assert "`orders.customer_id.present` `no column idd`" in notification.markdown
 
 
 @pytest.mark.parametrize(
     "text",
     ["<!channel>", "<@U123>", "<https://evil.example|look>", "`@everyone`", "</b><script>", "a\nb"],
 )
-def test_names_and_values_stay_text(notice_for: Notice, text: str) -> None:
+def test_names_and_values_stay_text(notification_for: Notification, text: str) -> None:
     hostile = {**FAILED, "assertion": text, "scaled_value": text, "expected": text}
-    notice = notice_for({**BLOCKED, "gate": text, "headline": text, "verdicts": [hostile]})
-    assert not re.search(r"<[!@h/]", notice.markdown)
-    outside = re.sub(r"`[^`\n]*`", "", notice.markdown)
+    notification = notification_for(
+        {**BLOCKED, "gate": text, "headline": text, "verdicts": [hostile]}
+    )
+    assert not re.search(r"<[!@h/]", notification.markdown)
+    outside = re.sub(r"`[^`\n]*`", "", notification.markdown)
     assert "everyone" not in outside
     assert "script" not in outside
-    assert "<script" not in notice.html
-    assert notice.markdown.count("\n") == 3
-    assert "\n" not in notice.text
+    assert "<script" not in notification.html
+    assert notification.markdown.count("\n") == 3
+    assert "\n" not in notification.text
 
 
-def test_a_notice_is_bounded(notice_for: Notice) -> None:
+def test_a_notification_is_bounded(notification_for: Notification) -> None:
     long = dict.fromkeys(("assertion", "scaled_value", "expected", "reason"), "x" * 200)
     verdicts = [{**FAILED, **long}] * 20
     blocked = {**BLOCKED, "headline": "x" * 1000, "gate": "x" * 200, "verdicts": verdicts}
-    notice = notice_for(blocked)
-    assert len(notice.text) <= 300
-    assert len(notice.markdown) < 3000
-    assert len(notice.html) < 4000
+    notification = notification_for(blocked)
+    assert len(notification.text) <= 300
+    assert len(notification.markdown) < 3000
+    assert len(notification.html) < 4000
 
 
 DAG_FILE = """
@@ -215,7 +235,7 @@ from pathlib import Path
 
 from airflow.sdk import DAG, BaseNotifier
 
-from dqx_airflow.operators import DqlGateOperator, gate_notice, notify_with
+from dqx_airflow.operators import DqlGateOperator, gate_notification, notify_with
 
 
 class Note(BaseNotifier):
@@ -234,7 +254,7 @@ def fails(context):
     raise RuntimeError("no network")
 
 
-warned = [fails, notify_with(lambda notice: Note("warning: " + notice.text + " {{ 7 * 7 }}"))]
+warned = [fails, notify_with(lambda sent: Note("warning: " + sent.text + " {{ 7 * 7 }}"))]
 
 with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
     DqlGateOperator(
@@ -243,7 +263,7 @@ with DAG("DAG_ID", start_date=datetime(2024, 1, 1), schedule=None):
         datasets={"orders": "/lake/orders"},
         on_violation="ON_VIOLATION",
         on_warning_callback=warned,
-        on_failure_callback=notify_with(lambda notice: Note("failure: " + notice.text)),
+        on_failure_callback=notify_with(lambda notification: Note("failure: " + notification.text)),
         on_skipped_callback=Note("skipped: {{ ti.task_id }}"),
     )
 """
@@ -284,8 +304,10 @@ def test_each_outcome_has_its_callback_and_one_that_fails_is_ignored(
     assert found == state
     assert [text[: len(start)] for text, start in zip(texts, sent, strict=True)] == sent
     for text in texts:
-        is_of_notice = text.startswith("warning: ")
-        assert text.endswith("{{ 7 * 7 }}") == is_of_notice, "it is never rendered as a template"
+        is_of_notification = text.startswith("warning: ")
+        assert text.endswith("{{ 7 * 7 }}") == is_of_notification, (
+            "it is never rendered as a template"
+        )
 
 
 @needs_airflow(3, 3)
@@ -348,8 +370,8 @@ def test_the_example_emails_failures_and_warnings(
     reader: str,
 ) -> None:
     spark_submit.will(outcome)
-    text = shipped("dags_examples/orders_notices.py").read_text(encoding="utf-8")
-    assert run_file(text.replace("orders_notices", "DAG_ID"))["gate"] == state
+    text = shipped("dags_examples/orders_notifications.py").read_text(encoding="utf-8")
+    assert run_file(text.replace("orders_notifications", "DAG_ID"))["gate"] == state
     (mail,) = mails
     assert mail["To"] == reader
     assert str(mail["Subject"]).startswith(f"{outcome}: gate ")
@@ -360,8 +382,9 @@ def test_the_webhook_of_the_docs_posts(
     run_file: Callable[..., Run], spark_submit: SparkSubmit
 ) -> None:
     spark_submit.will("warned")
-    page = (DOCS / "notices.md").read_text(encoding="utf-8")
-    *_, text = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+    page = (DOCS / "notifications.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
+    (text,) = (block for block in blocks if "def post(context)" in block)
     posted: list[Any] = []
 
     def answer(asked: Asked) -> Reply:
@@ -434,10 +457,10 @@ def part_of(report: GateReport, suite: str, attempt: str, on: int = 17) -> GateR
 
 
 @pytest.fixture
-def changed(operators: ModuleType, tmp_path: Path) -> Notice:
-    """The notice that is sent after these attempts, each of one or several reports; or None."""
+def changed(operators: ModuleType, tmp_path: Path) -> Notification:
+    """The notification after these attempts, each of one or several reports; or None."""
 
-    def notice(*attempts: Sequence[GateReport]) -> Any:
+    def notification(*attempts: Sequence[GateReport]) -> Any:
         from dqx_airflow.operators.outcome import combined_report
         from dqx_airflow.operators.summary import summaries_of_parts, summary
 
@@ -446,27 +469,27 @@ def changed(operators: ModuleType, tmp_path: Path) -> Notice:
             for report in reports:
                 store.write(report)
         own = combined_report(attempts[-1], "lake.gate")
-        return notice_of(operators, {**summary(own), **summaries_of_parts(attempts[-1])})
+        return notification_of(operators, {**summary(own), **summaries_of_parts(attempts[-1])})
 
-    return notice
+    return notification
 
 
-def test_a_notice_names_the_dates_without_promoted_rows(changed: Notice) -> None:
+def test_a_notification_names_the_dates_without_promoted_rows(changed: Notification) -> None:
     target = DatasetSnapshot("orders", "/o", "delta", condition="d", promote_to="/p")
     done = replace(target, promotion=Promotion("/p", 3, 9))
     good = replace(part_of(report_of("passed", 1), "One", "r"), datasets=(done,))
     bad = replace(
         part_of(failing(report_of("blocked", 2), "a"), "One", "r", 18), datasets=(target,)
     )
-    notice = changed([good, bad])
-    assert notice.text.startswith("blocked: no rows promoted (orders of 2024-05-18); gate")
-    assert "no rows promoted: orders of 2024-05-18" in notice.markdown
-    assert notice.payload["report"]["promoted"] == {"orders": 3}
+    notification = changed([good, bad])
+    assert notification.text.startswith("blocked: no rows promoted (orders of 2024-05-18); gate")
+    assert "no rows promoted: orders of 2024-05-18" in notification.markdown
+    assert notification.payload["report"]["promoted"] == {"orders": 3}
     let = replace(bad, datasets=(replace(target, promotion=Promotion("/p", 4, 9, True)),))
     assert "promoted although blocked: orders" in changed([good, let]).markdown
 
 
-def test_one_more_assertion_that_fails_is_a_change(changed: Notice) -> None:
+def test_one_more_assertion_that_fails_is_a_change(changed: Notification) -> None:
     bad = [failing(report_of("blocked", 1), "a")]
     assert changed(bad, [failing(report_of("blocked", 2), "a")]) is None
     warned = failing(report_of("blocked", 3), "w", severity=Severity.P3)
@@ -475,7 +498,7 @@ def test_one_more_assertion_that_fails_is_a_change(changed: Notice) -> None:
     assert changed([failing(report_of("blocked", 5), "b")]) is None
 
 
-def test_a_change_is_that_of_all_suites_and_dates_together(changed: Notice) -> None:
+def test_a_change_is_that_of_all_suites_and_dates_together(changed: Notification) -> None:
     def attempt(minute: int, first: str, second: str) -> list[GateReport]:
         return [
             part_of(failing(report_of(first, minute), "a"), "One", f"r{minute}"),
@@ -489,7 +512,7 @@ def test_a_change_is_that_of_all_suites_and_dates_together(changed: Notice) -> N
     assert changed(attempt(7, "passed", "passed")) is None
 
 
-def test_a_blocked_range_of_dates_is_sent_once(changed: Notice) -> None:
+def test_a_blocked_range_of_dates_is_sent_once(changed: Notification) -> None:
     def dates(minute: int) -> list[GateReport]:
         reports = [failing(report_of("blocked", minute + on), "a") for on in range(2)]
         parts = [part_of(report, "One", f"r{minute}", 16 + on) for on, report in enumerate(reports)]
@@ -497,23 +520,23 @@ def test_a_blocked_range_of_dates_is_sent_once(changed: Notice) -> None:
             replace(report, run_key=replace(report.run_key, gate="lake.gate")) for report in parts
         ]
 
-    notice = changed(dates(1))
-    assert notice.payload["incident_url"].endswith("&on=2024-05-16")
+    notification = changed(dates(1))
+    assert notification.payload["incident_url"].endswith("&on=2024-05-16")
     assert changed(dates(3)) is None
 
 
-def test_a_recovery_is_sent_and_a_partial_pass_is_not_one(changed: Notice) -> None:
+def test_a_recovery_is_sent_and_a_partial_pass_is_not_one(changed: Notification) -> None:
     partial = PartialRun(selection=Selection(only=("a",)), selected=1, assertions=2)
     part = replace(report_of("passed", 2), partial=partial)
     assert changed([report_of("blocked", 1)], [part]) is None
-    notice = changed([report_of("passed", 3)])
-    assert notice.markdown.startswith("Gate `lake.gate` recovered, passed: ")
-    assert notice.payload["recovered"]
-    assert notice.payload["incident_url"].endswith("?dag_id=lake&task_id=gate&on=2024-05-17")
+    notification = changed([report_of("passed", 3)])
+    assert notification.markdown.startswith("Gate `lake.gate` recovered, passed: ")
+    assert notification.payload["recovered"]
+    assert notification.payload["incident_url"].endswith("?dag_id=lake&task_id=gate&on=2024-05-17")
 
 
 def test_what_is_accepted_after_a_question_is_a_recovery_and_what_is_void_is_no_news(
-    changed: Notice,
+    changed: Notification,
 ) -> None:
     asked = failing(report_of("blocked", 1), "a")
     assert changed([asked]).payload["outcome"] == "blocked"
@@ -521,11 +544,11 @@ def test_what_is_accepted_after_a_question_is_a_recovery_and_what_is_void_is_no_
     void = replace(again, attempt=asked.attempt, answered="2024-05-17T06:02:00")
     assert changed([void]) is None
     after = replace(report_of("accepted", 3), run_key=asked.run_key, attempt=asked.attempt)
-    notice = changed([replace(after, answered="2024-05-17T06:03:00")])
-    assert notice.text.startswith("recovered, accepted: gate lake.gate")
+    notification = changed([replace(after, answered="2024-05-17T06:03:00")])
+    assert notification.text.startswith("recovered, accepted: gate lake.gate")
 
 
-def test_a_good_date_is_no_recovery_of_another_one(changed: Notice) -> None:
+def test_a_good_date_is_no_recovery_of_another_one(changed: Notification) -> None:
     def run(outcome: str, minute: int, on: int, store: str = "zurich") -> list[GateReport]:
         report = failing(report_of(outcome, minute), "a")
         key = replace(report.run_key, date=date(2024, 5, on))
@@ -584,11 +607,11 @@ def test_a_pass_after_a_failure_without_a_report_is_a_recovery(
     store.write(own)
     task = AfterFailure()
     task.left, task.failed, task.max_tries = summary(own), failed, cleared
-    notice = notice_after(operators, task)
-    assert (notice is not None) == is_sent
-    if notice is not None:
-        assert notice.text.startswith("recovered, passed: ")
-        assert notice.payload["incident_url"] is None
+    notification = notification_after(operators, task)
+    assert (notification is not None) == is_sent
+    if notification is not None:
+        assert notification.text.startswith("recovered, passed: ")
+        assert notification.payload["incident_url"] is None
 
 
 @pytest.mark.slow
@@ -597,7 +620,7 @@ def test_a_recovery_from_a_failure_without_a_report_in_airflow(
     run_file: Callable[..., Run], spark_submit: SparkSubmit, tmp_path: Path
 ) -> None:
     path = tmp_path / "notes"
-    callback = 'notify_on_change(lambda notice: Note("change: " + notice.text))'
+    callback = 'notify_on_change(lambda notification: Note("change: " + notification.text))'
     text = DAG_FILE.replace("NOTES", str(path)).replace("ON_VIOLATION", "fail")
     text = text.replace("notify_with", "notify_on_change")
     text = text.replace(
@@ -612,28 +635,28 @@ def test_a_recovery_from_a_failure_without_a_report_in_airflow(
 
 
 def sent_of(operators: ModuleType, left: object, map_index: int = -1) -> bool:
-    """Whether the notice of a task that left this is sent."""
-    return notice_of(operators, left, map_index) is not None
+    """Whether the notification of a task that left this is sent."""
+    return notification_of(operators, left, map_index) is not None
 
 
-def notice_of(operators: ModuleType, left: object, map_index: int = -1) -> Any:
-    """The notice that is sent of a task that left this; or None."""
+def notification_of(operators: ModuleType, left: object, map_index: int = -1) -> Any:
+    """The notification that is sent of a task that left this; or None."""
     task = SummaryTask()
     task.left = left
     task.map_index = map_index
-    return notice_after(operators, task)
+    return notification_after(operators, task)
 
 
-def notice_after(operators: ModuleType, task: SummaryTask) -> Any:
-    """The notice that is sent of a task; or None."""
+def notification_after(operators: ModuleType, task: SummaryTask) -> Any:
+    """The notification that is sent of a task; or None."""
     sent: list[Any] = []
 
     class Notifier:
-        def __init__(self, notice: Any) -> None:
-            self.notice = notice
+        def __init__(self, notification: Any) -> None:
+            self.notification = notification
 
         def notify(self, context: Any) -> None:
-            sent.append(self.notice)
+            sent.append(self.notification)
 
     operators.notify_on_change(Notifier)({"ti": task, "exception": None})
     assert len(sent) < 2
@@ -651,7 +674,7 @@ def test_a_change_is_that_of_the_same_map_index(operators: ModuleType, tmp_path:
 
 
 @pytest.mark.parametrize("left", [None, {"outcome": "no report", "error": "Spark failed"}])
-def test_without_a_report_or_a_store_the_notice_is_sent(
+def test_without_a_report_or_a_store_the_notification_is_sent(
     operators: ModuleType, monkeypatch: pytest.MonkeyPatch, left: object
 ) -> None:
     from dqx_airflow.operators.summary import summary
@@ -726,7 +749,7 @@ def test_the_deadline_of_the_page_belongs_to_each_run_of_the_dag(
     from airflow.utils.types import DagRunTriggeredByType, DagRunType
     from sqlalchemy import select
 
-    page = (DOCS / "notices.md").read_text(encoding="utf-8")
+    page = (DOCS / "notifications.md").read_text(encoding="utf-8")
     (text,) = (
         code
         for code in re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)
@@ -783,7 +806,7 @@ def subject_with(context: dict[str, Any], **given: Any) -> str:
 def test_the_email_of_the_deadline_on_the_page_names_the_run(airflow_settings: object) -> None:
     from airflow.api_fastapi.core_api.datamodels.dag_run import DAGRunResponse
 
-    page = (DOCS / "notices.md").read_text(encoding="utf-8")
+    page = (DOCS / "notifications.md").read_text(encoding="utf-8")
     (text,) = re.findall(r'^TEXT = "(.*)"$', page, re.M)
     # Airflow gives the callback of a deadline this dictionary, not the run itself.
     run = {name: f"<{name}>" for name in DAGRunResponse.model_fields}
@@ -796,7 +819,7 @@ def test_the_email_of_the_deadline_on_the_page_names_the_run(airflow_settings: o
 def test_the_emails_of_the_page_are_sent(
     run_file: Callable[..., Run], spark_submit: SparkSubmit, mails: list[Any], number: int
 ) -> None:
-    page = (DOCS / "notices.md").read_text(encoding="utf-8")
+    page = (DOCS / "notifications.md").read_text(encoding="utf-8")
     text = re.findall(r"^```python\n(.*?)^```$", page, re.M | re.S)[number]
     assert "SmtpNotifier" in text
     spark_submit.will("blocked")
