@@ -228,6 +228,7 @@ class Judge:
         notes = (
             compared.note,
             _AHEAD if is_ahead else None,
+            *self._notes_on_steps(answered),
             *self._notes_on_filters(assertion.requests),
         )
         return condition.EvaluatedCondition(
@@ -274,6 +275,11 @@ class Judge:
         known = [details[request] for request in assertion.requests if request in details]
         more = (text for text in known if text not in (reason or ""))
         return _joined((reason, *more))
+
+    def _notes_on_steps(self, assertion: model.PlannedAssertion) -> Iterator[str]:
+        """Notes on values that are approximate."""
+        for term in _sides(assertion):
+            yield from self.measured.notes_on_steps(term)
 
     def _notes_on_filters(self, requests: Iterable[model.MetricRequest]) -> Iterator[str]:
         """Notes on filters that no row satisfies: a metric of no rows seldom fails."""

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import TypeAlias
 
+from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.metrics import calls, derived
-from dqx_airflow.metrics.drift import DRIFT
+from dqx_airflow.metrics.drift import DRIFT, MOST_STEPS, drift_bounds
 from dqx_airflow.metrics.spark_values import metric_value
 from dqx_airflow.metrics.usual_limits import FEWEST_KNOWN, UsualLimits, known_text
 from dqx_airflow.plan import model
@@ -41,6 +43,9 @@ class UsualBehind:
         last = self.limits.repeated if self.limits is not None else None
         return self.is_of_subject and last is not None and derived.as_float(value) == last
 
+
+_DIGITS = 10_000
+"""Bounds of drift are shown to this part of 1, rounded outwards."""
 
 REPEATED = "exactly the value of the day before: was the same delivery read again?"
 
@@ -124,6 +129,27 @@ class KnownValues:
                 return derived.apply(function, self.values_of(terms))
             case model.Claimed():
                 return None  # the judge of claims counts those that hold
+
+    def notes_on_steps(self, term: model.Term) -> Iterator[str]:
+        """Notes on drift that is approximate, each with the values between which the exact one is.
+        The days behind usual limits have none."""
+        if not isinstance(term, model.Applied) or term.function in calls.USUAL_LIMITS:
+            return
+        if term.function not in DRIFT:
+            for operand in term.terms:
+                yield from self.notes_on_steps(operand)
+            return
+        day, *earlier = term.terms
+        bounds = drift_bounds(term.function, self.values_of((day, *self._fine(earlier))))
+        if bounds is not None:
+            low, high = bounds
+            column = next(model.requests_of(day)).arguments[0]
+            yield (
+                f"{term.function}({column}) is approximate, since a day has more than "
+                f"{MOST_STEPS:,} different numbers: the exact value is from "
+                f"{format_value(math.floor(low * _DIGITS) / _DIGITS)} to "
+                f"{format_value(math.ceil(high * _DIGITS) / _DIGITS)}"
+            )
 
     def values_of(self, terms: Iterable[model.Term]) -> tuple[MetricValue, ...]:
         return tuple(map(self.value_of, terms))

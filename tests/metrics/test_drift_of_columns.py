@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from decimal import Decimal
@@ -19,7 +20,15 @@ from hypothesis import strategies as st
 
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.printer import show
-from dqx_airflow.metrics.drift import MOST_CATEGORIES, MOST_STEPS, SMALLEST_SHARE
+from dqx_airflow.metrics.builtin import METRICS
+from dqx_airflow.metrics.drift import (
+    DRIFT,
+    MOST_CATEGORIES,
+    MOST_STEPS,
+    SMALLEST_SHARE,
+    drift_bounds,
+)
+from dqx_airflow.metrics.spark_values import ColumnValues
 from dqx_airflow.plan.dataset_needs import check_datasets
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.in_memory.measure import measure
@@ -163,11 +172,131 @@ def test_many_numbers_are_kept_in_steps_of_equal_share(column: str) -> None:
     plan = plan_of(f"ks({column}, lag 1) < 1")
     found = measure(plan, [REF], {"t": table})
     (request, _) = plan.assertions[0].requests
-    *kept, nulls = json.loads(str(found.values[request]))
+    *kept, nulls = json.loads(str(found.values[request]))["steps"]
     assert nulls == [None, 0]
-    assert len(kept) <= MOST_STEPS
+    assert kept[0][0] == min(map(float, day))
+    assert len(kept) <= MOST_STEPS + 1
     assert sum(rows for _, rows in kept) == 4000
-    assert max(rows for _, rows in kept) <= 2 * 4000 / MOST_STEPS
+    assert max(rows for _, rows in kept) <= 3 * 4000 / MOST_STEPS
+
+
+# Bounds of what is computed from steps
+
+
+def exact(kind: str, day: Any, reference: Any) -> float:
+    """Drift of arrays of all rows, in which NaN is NULL."""
+    sides = [values[~np.isnan(values)] for values in (day, reference)]
+    if kind == "ks":
+        points = np.unique(np.concatenate(sides))
+        first, second = (
+            np.searchsorted(np.sort(side), points, side="right") / len(side) for side in sides
+        )
+        return float(np.max(np.abs(first - second)))
+    listed = np.sort(sides[1])
+    edges = np.unique([listed[-(-len(listed) * part // 10) - 1] for part in range(1, 10)])
+    if len(np.unique(listed)) <= 10:
+        edges = np.unique(np.concatenate(sides))
+    p, q = (
+        np.append(
+            np.bincount(np.searchsorted(edges, side), minlength=len(edges) + 1),
+            np.isnan(values).sum(),
+        )
+        / len(values)
+        for side, values in zip(sides, (day, reference), strict=True)
+    )
+    return psi_of(p, q) if kind == "psi" else js_of(p, q)
+
+
+SHAPES: dict[str, Callable[[Any, int], Any]] = {
+    "normal": lambda random, rows: random.normal(0, 1, rows),
+    "heavy tails": lambda random, rows: random.standard_cauchy(rows) ** 3,
+    "skew": lambda random, rows: random.lognormal(0, 2, rows),
+    "ties": lambda random, rows: np.round(random.lognormal(6, 2, rows)),
+    "a tie of half": lambda random, rows: np.maximum(random.normal(0, 1, rows), 0),
+    "two peaks": lambda random, rows: random.normal(9, 1, rows) * random.choice([-1, 1], rows),
+    "constant": lambda random, rows: np.full(rows, 7.0),
+    "two values": lambda random, rows: random.choice([0.0, 7.0], rows),
+    "twelve values": lambda random, rows: np.floor(random.uniform(0, 12, rows)),
+    "large whole numbers": lambda random, rows: np.floor(random.normal(2.0**61, 2.0**12, rows)),
+    "moved": lambda random, rows: random.normal(0.45, 1, rows),
+    "elsewhere": lambda random, rows: random.normal(1e6, 1, rows),
+    "NULL": lambda random, rows: np.where(random.random(rows) < 0.3, np.nan, random.random(rows)),
+}
+
+
+DAYS = st.lists(
+    st.tuples(st.sampled_from([*SHAPES]), st.sampled_from([0, 1, 2, 3, 7])), min_size=2, max_size=4
+)
+"""The shape of each day, and its rows in steps: 0 for nine rows."""
+
+
+@settings(deadline=None, max_examples=25)
+@given(DAYS, st.integers(0, 2**32))
+def test_the_exact_drift_is_within_the_bounds(days: list[tuple[str, int]], seed: int) -> None:
+    check_bounds(10, days, seed)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("steps", [10, 30, MOST_STEPS])
+@settings(deadline=None, max_examples=400)
+@given(DAYS, st.integers(0, 2**32))
+def test_the_exact_drift_of_any_rows_is_within_the_bounds(
+    steps: int, days: list[tuple[str, int]], seed: int
+) -> None:
+    check_bounds(steps, days, seed)
+
+
+def check_bounds(steps: int, shapes: list[tuple[str, int]], seed: int) -> None:
+    random = np.random.default_rng(seed)
+    days = [SHAPES[shape](random, size * steps + 1 if size else 9) for shape, size in shapes]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("dqx_airflow.metrics.drift.MOST_STEPS", steps)
+        patch.setattr("dqx_airflow.metrics.builtin.frequencies.MOST_STEPS", steps)
+        texts = [summary_of(day) for day in days]
+        for kind in ("psi", "js", "ks"):
+            reference = np.concatenate(days[1:])
+            value = DRIFT[kind](*texts)
+            if kind == "ks" and (np.isnan(days[0]).all() or np.isnan(reference).all()):
+                assert value is None
+                continue
+            due = exact(kind, days[0], reference)
+            assert isinstance(value, float)
+            bounds = drift_bounds(kind, texts)
+            if bounds is None:
+                assert value == pytest.approx(due, abs=1e-7)
+                continue
+            low, high = bounds
+            assert low - 1e-7 <= due <= high + 1e-7
+            assert low <= value <= high
+            if kind == "ks":
+                assert high - low <= 4 / steps + 1e-9
+
+
+def summary_of(values: Any) -> Any:
+    listed = [None if math.isnan(value) else value for value in values.tolist()]
+    in_python = METRICS["value_summary"].in_python
+    assert in_python is not None
+    return in_python(ColumnValues("double", tuple(listed)))
+
+
+def test_a_verdict_on_steps_says_between_which_values_the_exact_one_is() -> None:
+    random = np.random.default_rng(3)
+    days = [random.normal(mean, 1, 4000) for mean in (0.45, 0, 0)]
+    table = table_of("d", *(day.tolist() for day in days))
+    for claim in ("psi(d, usual n 2) < 0.2", "psi(d, usual n 2) < 0.1", "0.2 > js(d, usual n 2)"):
+        verdict = judged(claim, table)
+        kind = "js" if "js" in claim else "psi"
+        found = re.fullmatch(
+            rf"{kind}\(d\) is approximate, since a day has more than 1,000 different numbers: "
+            r"the exact value is from ([0-9.]+) to ([0-9.]+)",
+            verdict.note or "",
+        )
+        assert found, verdict.note
+        low, high = map(float, found.groups())
+        assert low <= exact(kind, days[0], np.concatenate(days[1:])) <= high
+        assert high - low < 0.05
+    few = table_of("d", *(day[:1000].tolist() for day in days))
+    assert judged("psi(d, usual n 2) < 0.2", few).note is None
 
 
 def test_too_many_categories_are_no_value_and_the_reason_says_so() -> None:
@@ -262,7 +391,7 @@ def test_a_condition_that_no_drift_can_meet_is_an_error() -> None:
 
 
 def _column(random: Random, column: str) -> Column:
-    size, nulls = random.choice([1, 2, 30, 700]), random.choice([0, 0.3])
+    size, nulls = random.choice([1, 2, 30, 1600]), random.choice([0, 0.3])
     values: dict[str, Any] = {
         "c": lambda: random.choice(["a", "A", "", "é", "1", "🦆"]),
         "n": lambda: random.choice([random.randint(-3, 3), random.randint(-(2**60), 2**60)]),

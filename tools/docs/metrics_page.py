@@ -54,13 +54,15 @@ _HOW_DRIFT = f"""\
 - **Numbers** are compared in {BINS} bins, with NULL as another. The edges are the deciles of
   the reference: the smallest values up to which 10%, 20%, ... of its rows lie. If the
   reference has at most {BINS} different numbers, each number is a category.
-- **`ks`** is exact for up to {MOST_STEPS} different numbers a day. Beyond that, a day is kept as
-  {MOST_STEPS} steps of equal share, so that the share of rows up to a value, and `ks`, is known to
-  {1 / MOST_STEPS:.1%}. Strings have no `ks`.
-- **`psi` and `js`** are exact for up to {MOST_STEPS} different numbers a day, too. Beyond that, the
-  share of a bin is known to {2 / MOST_STEPS:.1%}, so both are approximate: in trials `psi` was
-  0.032 instead of 0.021, 1.39 instead of 1.12, and 5.37 instead of 5.89, and `js` was off by 0.03
-  at most. So leave room between a limit and the values of normal days.
+- **Up to {MOST_STEPS:,} different numbers** a day are exact. Beyond that, a day is kept as
+  {MOST_STEPS:,} steps of equal share, so that the share of rows up to a value is known to
+  {1 / MOST_STEPS:.1%}, and drift is approximate. The verdict then has a note with its bounds:
+  `psi(amount) is approximate, since a day has more than {MOST_STEPS:,} different numbers: the
+  exact value is from 0.181 to 0.214`. The exact value is always between them. `ks` is off by
+  {2 / MOST_STEPS:.1%} at most. The bounds of `psi` and `js` depend on the rows: of normally
+  distributed numbers that moved by 0.45 standard deviations, `psi` is known as 0.184 to 0.196
+  from yesterday, and as 0.181 to 0.214 from seven days together. Leave that much room between a
+  limit and the values of normal days. Strings have no `ks`.
 - Numbers are compared as doubles: whole numbers beyond 2^53 that share one are the same value.
 - `psi` is the sum of `(p - q) * ln(p / q)` over the shares of the day and of the reference. A share
   below {SMALLEST_SHARE:.2%}, even of a bin without rows, counts as {SMALLEST_SHARE:.2%}.

@@ -121,7 +121,7 @@ def _value_summary(arguments: Arguments) -> tuple[Aggregate, ...]:
     sql = (
         f"to_json(sort_array(collect_list(CASE WHEN {COPIES} IS NOT NULL AND CASE"
         f" WHEN {is_category} THEN {DIFFERENT} <= {MOST_CATEGORIES}"
-        f" ELSE {DIFFERENT} <= {MOST_STEPS} OR {passes} END THEN struct("
+        f" ELSE {DIFFERENT} <= {MOST_STEPS} OR {UP_TO} = {COPIES} OR {passes} END THEN struct("
         f"CASE WHEN {is_category} THEN CAST({VALUE} AS STRING) END AS string,"
         f" CASE WHEN NOT {is_category} THEN CAST({VALUE} AS DOUBLE) END AS number,"
         f" {UP_TO} AS up_to, {COPIES} AS copies) END)))"
@@ -137,13 +137,16 @@ def _summary_of(_: Arguments, results: tuple[MetricValue, ...]) -> MetricValue:
     listed_points, nulls, values = results
     points = []
     before = 0
+    is_stepped = False
     for point in json.loads(str(listed_points or "[]")):
         if "string" in point:
             points.append((point["string"], point["copies"]))
         else:
-            points.append((float(point["number"]) + 0.0, point["up_to"] - before))
+            rows = point["up_to"] - before
+            points.append((float(point["number"]) + 0.0, rows))
+            is_stepped |= rows != point["copies"]
             before = point["up_to"]
-    return summary_text(points, int(str(nulls)), int(str(values)))
+    return summary_text(points, int(str(nulls)), int(str(values)), is_stepped=is_stepped)
 
 
 def _repeated_values(arguments: Arguments) -> RowsBehind:
@@ -218,10 +221,12 @@ def _summary_in_python(column: ColumnValues) -> str | None:
     for value in sorted(rows):
         passed = up_to * MOST_STEPS // present
         up_to += rows[value]
-        if len(rows) <= MOST_STEPS or up_to * MOST_STEPS // present > passed:
+        is_first = up_to == rows[value]
+        if len(rows) <= MOST_STEPS or is_first or up_to * MOST_STEPS // present > passed:
             kept.append((float(value) + 0.0, up_to - before))
             before = up_to
-    return summary_text(kept, nulls, present)
+    is_stepped = len(kept) < len(rows)
+    return summary_text(kept, nulls, present, is_stepped=is_stepped)
 
 
 _CATEGORY_OR_NUMBER = Argument(
