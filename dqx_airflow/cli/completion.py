@@ -155,7 +155,7 @@ _VALUES: Mapping[str, Callable[[Mapping[str, Any]], Iterable[str]]] = {
     "datasets": _datasets,
     "gate": _gates,
     "incident": _incidents,
-    "param": _tunables,
+    "tunable": _tunables,
     "proposals": _proposals,
     "run": _runs,
     "run_id": _runs,

@@ -13,7 +13,7 @@ from dqx_airflow.diagnostics import verdicts
 from dqx_airflow.lineage.names import location_of
 from dqx_airflow.values import NO_REPORT, DatasetSnapshot, GateReport, Outcome, Status
 from dqx_airflow.values.exact import exact_as_written, exact_text, is_decimal, nearest_float
-from dqx_airflow.values.output_form import run_head
+from dqx_airflow.values.output_form import output_key, run_head
 from dqx_airflow.values.redact import redact_urls
 
 XCOM_KEY = "dqx_report"
@@ -160,7 +160,8 @@ def _by_dataset(report: GateReport, fact: Callable[[DatasetSnapshot], object]) -
 
 def _texts(value: object, names: Sequence[str]) -> dict[str, str | None]:
     """Some string fields of a verdict or a contract, shortened; None for empty ones."""
-    texts = {name: getattr(value, name) for name in names}
+    kind = type(value).__name__
+    texts = {output_key(kind, name): getattr(value, name) for name in names}
     return {name: cut(text) if text else None for name, text in texts.items()}
 
 

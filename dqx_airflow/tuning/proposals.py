@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,7 @@ from dqx_airflow.tuning.suite_history import Entry, new_id, timestamp_of, timest
 from dqx_airflow.tuning.tunables import number_text
 from dqx_airflow.values import WordEnum
 from dqx_airflow.values.exact import is_finite_number
+from dqx_airflow.values.output_form import output_form
 
 if TYPE_CHECKING:  # suites are checked without the store, which loads deltalake
     from dqx_airflow.results.query import StoredResults
@@ -103,11 +104,13 @@ class Proposal:
         return {change.param: change.new for change in self.changes}
 
     def to_json(self) -> str:
-        return json.dumps({**asdict(self), "at": timestamp_text(self.at)}, ensure_ascii=False)
+        """The proposal in the words of the output, which `proposal_from_json` reads."""
+        plain = {**output_form(self), "at": timestamp_text(self.at)}
+        return json.dumps(plain, ensure_ascii=False)
 
 
 def proposal_from_json(text: str) -> Proposal:
-    """The proposal from its JSON form.
+    """The proposal from its JSON form, even with the keys of 0.2.0: `agent`, `param`, `claim`.
 
     :raises RequestError: it is not valid.
     """
@@ -122,7 +125,7 @@ def _proposal(fields: Mapping[str, Any]) -> Proposal:
     form = fields.get("form")
     proposal = Proposal(
         suite=_string(fields["suite"]),
-        agent=_string(fields["agent"]),
+        agent=_string(_value(fields, "author", "agent")),
         changes=tuple(_change(change) for change in fields.get("changes", ())),
         profile=_optional_string(fields.get("profile")),
         reason=_optional_string(fields.get("reason")),
@@ -136,7 +139,7 @@ def _proposal(fields: Mapping[str, Any]) -> Proposal:
 
 
 def _change(fields: Mapping[str, Any]) -> ProposedValue:
-    param = str(fields["param"])
+    param = str(_value(fields, "tunable", "param"))
     old = fields["old"]
     new = fields["new"]
     if not is_finite_number(old) or not is_finite_number(new):
@@ -157,11 +160,16 @@ def _form(fields: Mapping[str, Any]) -> ProposedForm:
         check=_string(fields["check"]),
         assertion=_string(fields["assertion"]),
         before=_string(fields["before"]),
-        claim=_string(fields["claim"]),
+        claim=_string(_value(fields, "after", "claim")),
         constants=_strings(fields.get("constants")),
         replaces=_strings(fields.get("replaces")),
         drops=_strings(fields.get("drops")),
     )
+
+
+def _value(fields: Mapping[str, Any], key: str, former: str) -> Any:
+    """:raises KeyError: there is neither the key nor its former name."""
+    return fields[key] if former not in fields else fields[former]
 
 
 def _string(value: object) -> str:

@@ -467,7 +467,7 @@ def curve_of(
             points.append([value, round(cost, 6)])
     low, high = allowed_range(tunable, 1.0)
     return {
-        "param": tunable.name,
+        "tunable": tunable.name,
         "type": tunable.type,
         "bounds": [low, high],
         "today": tunable.value,

@@ -104,8 +104,10 @@ def _chart(curve: object) -> Markup | None:
         return None
     try:
         numbers = [[float(value), float(cost)] for value, cost in points]
+        # Proposals of 0.2.0 have `param`.
+        name = fields["tunable"] if "tunable" in fields else fields["param"]
         drawn = {
-            "param": responses.without_invisible(str(fields["param"])),
+            "tunable": responses.without_invisible(str(name)),
             "type": fields.get("type"),
             "points": numbers,
             "today": float(fields["today"]),

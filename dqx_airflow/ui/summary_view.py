@@ -18,6 +18,7 @@ from dqx_airflow.operators.summary import (
 )
 from dqx_airflow.ui.report_view import PartialView, PromotionView, ReportView
 from dqx_airflow.values import DatasetSnapshot, MetricValue, Outcome, Status, Verdict
+from dqx_airflow.values.output_form import output_key
 
 T = TypeVar("T")
 
@@ -123,7 +124,10 @@ def _promotions(pushed: Mapping[str, Any]) -> tuple[PromotionView, ...]:
 
 def _contract(value: object) -> values.EnforcedContract | None:
     contract = mapping_of(value)
-    fields: dict[str, Any] = {name: _text(contract.get(name)) for name in TEXTS_OF_A_CONTRACT}
+    fields: dict[str, Any] = {
+        name: _text(contract.get(output_key("EnforcedContract", name)))
+        for name in TEXTS_OF_A_CONTRACT
+    }
     if fields["id"] is None:
         return None
     fields |= {name: _count(contract.get(name)) for name in COUNTS_OF_A_CONTRACT}

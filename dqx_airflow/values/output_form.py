@@ -37,6 +37,11 @@ _KEYS = {
     "Arrival.rows": "row_count",
     "TableRow.rows": "row_count",
     "TaskRun.is_gate": "gate_task",
+    "EnforcedContract.dialect": "format",
+    "Proposal.agent": "author",
+    "ProposedForm.claim": "after",
+    "ProposedValue.param": "tunable",
+    "StoredProposal.agent": "author",
 }
 """The keys of members, by class and member, whose own names would mislead a reader: the name of an
 assertion is its `assertion`, and a number of rows is a `row_count`."""

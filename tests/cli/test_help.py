@@ -196,7 +196,7 @@ def test_the_shell_completes_values_of_the_store_and_the_suite(here: Path) -> No
     assert completed("dql tune approve orders.dql ") == [proposal["id"]]
     assert completed("dql tune label orders.dql --assertion r") == ["rows", "rush"]
     assert completed("dql tune backtest orders.dql --set L") == ["LEAST="]
-    assert completed("dql tune history orders.dql --param MO") == ["MOST"]
+    assert completed("dql tune history orders.dql --tunable MO") == ["MOST"]
     assert completed("dql run orders.dql --dataset o") == ["orders="]
 
 

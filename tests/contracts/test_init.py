@@ -44,7 +44,7 @@ def drafted(path: Path, *options: str) -> str:
 @pytest.mark.parametrize("case", DRAFTS, ids=str)
 def test_a_draft_describes_the_data(case: Case, here: Path) -> None:
     file_format, dialect = case.title.split(" in ")
-    case.expect(drafted(write(orders(), here, file_format.lower()), "--dialect", dialect.lower()))
+    case.expect(drafted(write(orders(), here, file_format.lower()), "--format", dialect.lower()))
 
 
 READER = '[reader.csv]\nsep = ";"\nheader = false\nnullValue = "-"\n'
@@ -81,7 +81,7 @@ def test_an_option_that_changes_the_rows_is_an_error(
 @pytest.mark.parametrize("file_format", FORMATS)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_draft_is_a_sound_contract(file_format: str, dialect: str, here: Path) -> None:
-    text = drafted(write(orders(), here, file_format), "--dialect", dialect)
+    text = drafted(write(orders(), here, file_format), "--format", dialect)
     (here / "drafted.yaml").write_text(text)
     result = dql("lint", "drafted.yaml")
     assert result.exit_code == 0, result.output
@@ -96,7 +96,7 @@ def test_a_draft_is_a_sound_contract(file_format: str, dialect: str, here: Path)
 @pytest.mark.parametrize("file_format", FORMATS)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_no_value_of_a_person_is_written(file_format: str, dialect: str, here: Path) -> None:
-    text = drafted(write(orders(), here, file_format), "--dialect", dialect)
+    text = drafted(write(orders(), here, file_format), "--format", dialect)
     for shown in ("person", "example.com", "+49", "Lovelace", "1950"):
         assert shown not in text
 
@@ -107,7 +107,7 @@ def test_no_value_of_a_person_is_written(file_format: str, dialect: str, here: P
 def test_the_table_keeps_its_draft(file_format: str, here: Path, spark: Any) -> None:
     path = write(orders(), here, file_format)
     for dialect in DIALECTS:
-        (here / f"{dialect}.yaml").write_text(drafted(path, "--dialect", dialect))
+        (here / f"{dialect}.yaml").write_text(drafted(path, "--format", dialect))
         read = read_contract(SourceFile("drafted.yaml", (here / f"{dialect}.yaml").read_text()))
         assert read.contract is not None
         place = {"path": str(path), "format": file_format}
@@ -143,13 +143,13 @@ def test_strings_of_one_shape_have_a_pattern(texts: list[str], pattern: str | No
 def test_two_columns_are_a_key_if_neither_is_one_alone(here: Path) -> None:
     pairs = [(f"S{i % 5}", i // 5) for i in range(40)]
     table = pa.table({"shop": [a for a, _ in pairs], "line_no": [b for _, b in pairs]})
-    text = drafted(write(table, here, "parquet"), "--dialect", "fabric")
+    text = drafted(write(table, here, "parquet"), "--format", "fabric")
     assert "      - keys:\n          - line_no\n          - shop\n" in text
 
 
 def test_few_rows_give_no_rules(here: Path) -> None:
     table = pa.table({"code": ["A1", "B2", "B2"], "state": ["x", "x", "x"]})
-    text = drafted(write(table, here, "parquet"), "--dialect", "fabric")
+    text = drafted(write(table, here, "parquet"), "--format", "fabric")
     assert "regex" not in text
     assert "enum" not in text
     assert "keys" not in text
@@ -157,7 +157,7 @@ def test_few_rows_give_no_rules(here: Path) -> None:
 
 def test_numbers_with_leading_zeros_are_strings(here: Path) -> None:
     (here / "shops.csv").write_text("zip,floor\n01234,1\n99999,2\n")
-    text = drafted(here / "shops.csv", "--dialect", "fabric")
+    text = drafted(here / "shops.csv", "--format", "fabric")
     assert "name: zip\n        type: string" in text
     assert "name: floor\n        type: bigint" in text
 
@@ -168,7 +168,7 @@ def test_folders_of_partitions_are_columns(here: Path) -> None:
         pyarrow.parquet.write_table(
             pa.table({"id": [day]}), here / "orders" / f"ds={day}" / "shop=7" / "part.parquet"
         )
-    text = drafted(here / "orders", "--dialect", "fabric")
+    text = drafted(here / "orders", "--format", "fabric")
     assert "name: ds\n        type: date" in text
     assert "name: shop\n        type: int" in text
 
@@ -185,7 +185,7 @@ def test_odd_names_and_types_are_written_as_the_dialect_reads_them(
             "prices": pa.array([[("a", 1)]] * 2, pa.map_(pa.string(), pa.int32())),
         }
     )
-    text = drafted(write(table, here, "parquet"), "--dialect", dialect)
+    text = drafted(write(table, here, "parquet"), "--format", dialect)
     read = read_contract(SourceFile("drafted.yaml", text))
     assert not read.errors
     assert read.contract is not None
@@ -197,14 +197,14 @@ def test_odd_names_and_types_are_written_as_the_dialect_reads_them(
 
 def test_an_empty_table_has_types_alone(here: Path) -> None:
     table = pa.table({"a": pa.array([], pa.int32()), "b": pa.array([], pa.string())})
-    text = drafted(write(table, here, "parquet"), "--dialect", "fabric")
+    text = drafted(write(table, here, "parquet"), "--format", "fabric")
     assert "type: int\n        nullable: true" in text
     assert "quality" not in text
 
 
 def test_nan_and_infinity_give_no_range(here: Path) -> None:
     table = pa.table({"x": [1.0, float("nan")], "y": [float("-inf"), 2.0]})
-    text = drafted(write(table, here, "parquet"), "--dialect", "fabric")
+    text = drafted(write(table, here, "parquet"), "--format", "fabric")
     assert "min:" not in text
     assert "max:" not in text
 

@@ -54,24 +54,33 @@ def test_a_history_is_shown_in_three_formats(path: Path) -> None:
     table = dql("tune", "history", str(path)).splitlines()
     assert table[0].split() == [
         "entry",
-        "ts",
+        "at",
         "action",
-        "param",
+        "tunable",
         "old",
         "new",
-        "agent",
+        "author",
         "reason",
         "id",
     ]
     assert table[2].split("  ")[-1].strip() == 'a "long", season' or "season" in table[2]
     (first, *_) = json.loads(
-        dql("tune", "history", str(path), "--format", "json", "--param", "NULLS")
+        dql("tune", "history", str(path), "--format", "json", "--tunable", "NULLS")
     )
-    assert first == {"entry": 1, **ENTRIES[0]}
+    assert first == {
+        "entry": 1,
+        "at": "2024-12-01T10:00:00Z",
+        "action": "set_param",
+        "tunable": "NULLS",
+        "old": 0.1,
+        "new": ENTRIES[0]["new"],
+        "author": "rl_optimizer",
+        "episode": 42,
+    }
     rows = [*csv.DictReader(io.StringIO(dql("tune", "history", str(path), "--format", "csv")))]
     assert len(rows) == 6
     assert (rows[0]["episode"], rows[1]["reason"]) == ("42", 'a "long", season')
-    assert dql("tune", "history", str(path), "--param", "X") == "no changes of X\n"
+    assert dql("tune", "history", str(path), "--tunable", "X") == "no changes of X\n"
 
 
 def test_damaged_lines_are_reported_on_stderr(path: Path) -> None:

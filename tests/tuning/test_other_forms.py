@@ -273,7 +273,7 @@ def test_a_forged_form_changes_nothing_but_a_claim(tmp_path: Path, more: str) ->
         {
             "assertion": "ids",
             "before": "null_count(id) <= OTHER",
-            "claim": "null_count(id) < 99",
+            "after": "null_count(id) < 99",
             "replaces": (),
         },
         {

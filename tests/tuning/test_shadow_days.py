@@ -133,7 +133,7 @@ def test_values_of_a_shadow_can_be_applied(here: Path) -> None:
     assert (entry["agent"], entry["assertion"], entry["shadow"]) == ("human", ROWS, "next.dql")
     again = dql("tune", "enforce", "suite.dql", "--assertion", ROWS, "--shadow", "next.dql", code=2)
     assert "next.dql has no different values" in again
-    assert "enforce" in dql("tune", "history", "suite.dql", "--param", "LEAST")
+    assert "enforce" in dql("tune", "history", "suite.dql", "--tunable", "LEAST")
 
 
 def test_a_shadow_value_out_of_bounds_is_refused(here: Path) -> None:

@@ -401,7 +401,7 @@ def test_a_proposal_of_the_command_waits_for_review(
     dql("tune", "suite.dql", *period, "--queue")
     (waiting,) = json.loads(dql("tune", "review", "suite.dql", "--format", "json"))
     assert waiting["gate"] == "orders_gate"
-    assert waiting["evidence"]["curves"][0]["param"] == "LEAST"
+    assert waiting["evidence"]["curves"][0]["tunable"] == "LEAST"
     assert ET.parse("out/LEAST.svg").getroot().tag.endswith("svg")
     assert json.loads(Path("out/LEAST.json").read_text())["id"]
     as_json = json.loads(dql("tune", "suite.dql", *period, "--format", "json"))

@@ -42,7 +42,7 @@ EVIDENCE: Mapping[str, Any] = {
     ],
     "curves": [
         {
-            "param": "MAX_NULLS",
+            "tunable": "MAX_NULLS",
             "type": "percent",
             "points": [[0.0, 9], [0.1, 6], [0.2, 1]],
             "today": 0.1,
@@ -186,7 +186,7 @@ HOSTILE: Mapping[str, Any] = {
     "held_out": {"before": {"cost": "<script>alert(1)</script>"}, "after": {"cost": [1]}},
     "changes": [{"date": 7, "assertion": "<b>", "before": None, "after": {}, "label": []}, 3, None],
     "curves": [
-        {"param": "</title><script>alert(1)</script>", "points": [[0, 1], [1, 2]], "today": 0,
+        {"tunable": "</title><script>alert(1)</script>", "points": [[0, 1], [1, 2]], "today": 0,
          "proposed": 1},
         {"param": "x", "points": [["a", 1], [1, 2]], "today": 0, "proposed": 1},
         {"points": [[0, 1]]},

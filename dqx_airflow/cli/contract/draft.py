@@ -20,7 +20,7 @@ _NAME_OF_THREE_PARTS = re.compile(r"(?:[\w-]+|`[^`]+`)(?:\.(?:[\w-]+|`[^`]+`)){2
 def draft_contract(
     *,
     dataset: Annotated[str, typer.Option(metavar=ONE_DATASET_FORM)],
-    dialect: Literal["odcs", "fabric", "dcs"] = "odcs",
+    format: Annotated[Literal["odcs", "fabric", "dcs"], command.FORMAT] = "odcs",
     output: command.OutputOption = None,
     force: command.ForceOption = False,
     connection: ConnectionOption = None,
@@ -36,7 +36,7 @@ def draft_contract(
 
     :param dataset: A file, a folder of files, a Delta table, or a catalog table:
         catalog.schema.table or table:NAME; with a name for the model.
-    :param dialect: The format of the contract.
+    :param format: The format of the contract.
     """
     from dqx_airflow.contracts.drafting import draft_text
     from dqx_airflow.contracts.model import Dialect
@@ -54,7 +54,7 @@ def draft_contract(
         from dqx_airflow.tuning.table_profile import profile_of_path
 
         observed = profile_of_path(ref, settings.reader)
-    command.print_or_write(draft_text(observed, Dialect(dialect)), file)
+    command.print_or_write(draft_text(observed, Dialect(format)), file)
     if file is not None:
         data = dataset if ref.table is None else f"table:{ref.table}"
         typer.echo(f"drafted {file}: test it with `dql contract test {file} --dataset {data}`")

@@ -21,34 +21,37 @@ if TYPE_CHECKING:
     from dqx_airflow.dql.nodes import Unit
     from dqx_airflow.tuning.suite_history import Entry
 
-_ALSO = {"add_profile": ("param",), "set_form": ("param", "old", "new"), "undo": ("param",)}
+_ALSO = {"add_profile": ("tunable",), "set_form": ("tunable", "old", "new"), "undo": ("tunable",)}
 
-_FIRST = ("ts", "action", "param", "old", "new", "agent", "reason", "id")
+_FIRST = ("at", "action", "tunable", "old", "new", "author", "reason", "id")
+
+_SHOWN = {"ts": "at", "param": "tunable", "claim": "after"}
+"""The keys of the output by their keys in the file."""
 
 
 def history(
     suite: arguments.SuiteArgument,
     *,
-    param: str | None = None,
+    tunable: str | None = None,
     format: Annotated[command.SheetFormat, command.FORMAT] = "text",
 ) -> None:
     """Show the changes of a suite, oldest first.
 
-    :param param: Only changes of this tunable.
+    :param tunable: Only changes of this tunable.
     :param format: Output format: text, json or csv.
     """
-    entries = _entries(suite, param)
+    entries = _entries(suite, tunable)
     text = None
     if format == "json":
         text = json_text([{"entry": number, **entry} for number, entry in entries])
     elif format == "csv":
         text = _history_csv(entries)
-    nothing = "no changes" if param is None else f"no changes of {param}"
+    nothing = "no changes" if tunable is None else f"no changes of {tunable}"
     command.print_list(text, *_history_table(entries, arguments.units_in(suite)), nothing)
 
 
-def _entries(suite: Path, param: str | None) -> list[tuple[int, Entry]]:
-    """The entries with their numbers; reports damaged lines on stderr.
+def _entries(suite: Path, tunable: str | None) -> list[tuple[int, Entry]]:
+    """The entries in the words of the output, with their numbers; reports damaged lines on stderr.
 
     :raises RequestError: there is neither a suite nor a history.
     """
@@ -61,7 +64,24 @@ def _entries(suite: Path, param: str | None) -> list[tuple[int, Entry]]:
     entries, damaged = log.read()
     if damaged:
         typer.echo(printable(draw(damaged, {}), keep="\n"), err=True)
-    return [(number, entry) for number, entry in entries if param in (None, entry.get("param"))]
+    return [
+        (number, _shown(entry))
+        for number, entry in entries
+        if tunable in (None, entry.get("param"))
+    ]
+
+
+def _shown(entry: Entry) -> Entry:
+    """An entry in the words of the output: `author` is who made the change, by name if the file has
+    it, and else as an agent: `human` or an algorithm."""
+    author = entry.get("author") or entry.get("agent")
+    shown: Entry = {}
+    for key, value in entry.items():
+        if key not in ("agent", "author"):
+            shown[_SHOWN.get(key, key)] = value
+        elif "author" not in shown:
+            shown["author"] = author
+    return shown
 
 
 def _history_csv(entries: list[tuple[int, Entry]]) -> str:
@@ -88,12 +108,12 @@ def _history_table(
     ]
     rows = []
     for number, entry in entries:
-        unit = units.get(str(entry.get("param")))
-        name = entry.get("param") or entry.get("name") or _profile_name(entry)
-        shown = {**entry, "param": name}
+        unit = units.get(str(entry.get("tunable")))
+        name = entry.get("tunable") or entry.get("name") or _profile_name(entry)
+        shown = {**entry, "tunable": name}
         if entry.get("action") == "set_form":
-            claims = {"old": entry.get("before"), "new": entry.get("claim")}
-            shown |= {"param": entry.get("assertion"), **claims}
+            claims = {"old": entry.get("before"), "new": entry.get("after")}
+            shown |= {"tunable": entry.get("assertion"), **claims}
         for column in ("old", "new"):
             if unit is not None and is_finite_number(value := entry.get(column)):
                 shown[column] = number_text(value, unit)

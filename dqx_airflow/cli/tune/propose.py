@@ -164,7 +164,7 @@ def _write(folder: Path, proposals: Sequence[Proposal]) -> None:
             text = json.dumps(json.loads(proposal.to_json()), ensure_ascii=False, indent=1) + "\n"
             (folder / f"{name}.json").write_text(text, encoding="utf-8")
             for curve in proposal.evidence.get("curves", ()):
-                file = folder / f"{curve['param']}.svg"
+                file = folder / f"{curve['tunable']}.svg"
                 file.write_text(cost_svg(curve), encoding="utf-8")
     except OSError as error:
         raise RequestError(f"cannot write to {folder}: {error.strerror}") from error

@@ -153,7 +153,7 @@ def _print_proposals(waiting: list[Proposal], format: command.TextOrJson) -> Non
         rows.append((proposal.id, at, proposal.agent, _changes_of(proposal), _why(proposal)))
     is_json = format == "json"
     plain = [json.loads(proposal.to_json()) for proposal in waiting]
-    head = ("id", "proposed", "agent", "change", "why")
+    head = ("id", "at", "author", "change", "why")
     command.print_list(json_text(plain) if is_json else None, head, rows, "no pending proposals")
     for proposal in () if is_json else waiting:
         if lines := _details_of(proposal):

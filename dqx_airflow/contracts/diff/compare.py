@@ -273,17 +273,17 @@ _FORWARD = ("draft", "active", "deprecated")
 
 
 def compare_identity(old: Contract, new: Contract) -> Iterator[Change]:
-    """The id, the dialect, and the descriptions of the contract."""
+    """The id, the format, and the descriptions of the contract."""
     location = ContractLocation("", old.span, new.span)
     yield from compare_values(old.id, new.id, location.below("id"), "id_changed")
     yield from compare_values(
-        old.dialect, new.dialect, location.below("dialect"), "dialect_changed", words="dialect"
+        old.dialect, new.dialect, location.below("format"), "format_changed", words="format"
     )
     yield from compare_values(
         old.dialect_version,
         new.dialect_version,
-        location.below("dialect_version"),
-        "dialect_changed",
+        location.below("format_version"),
+        "format_changed",
         words="format version",
     )
     for name, before, after in (
