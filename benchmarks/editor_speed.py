@@ -11,7 +11,7 @@ from benchmarks.language_speed import suite
 from dqx_airflow.dql.import_readers import no_imports
 from dqx_airflow.editor.catalog import Catalog
 from dqx_airflow.editor.completion import complete
-from dqx_airflow.editor.files import Files, OpenFiles
+from dqx_airflow.editor.files import Files, OpenFiles, checked_file
 from dqx_airflow.editor.hover import hover
 from dqx_airflow.editor.parsed_file import ParsedFile, parsed_file
 from dqx_airflow.editor.signatures import signature_at
@@ -32,8 +32,8 @@ def main() -> None:
     text = suite(ASSERTIONS)
     files = Files(opened={NAME: text})
     board = OpenFiles()
-    board.check(NAME, Files(opened={NAME: suite(1)}))  # builds the tables of the parser
-    cost("opening: parsing and checking", lambda: board.check(NAME, files))
+    checked_file(NAME, Files(opened={NAME: suite(1)}))  # builds the tables of the parser
+    cost("opening: parsing and checking", lambda: board.take(NAME, checked_file(NAME, files)))
     reading = parsed_file(SourceFile(NAME, text), no_imports)
     middle = text.index("null_count(column_2501") + 3
     cost("the first hover", lambda: hover(reading, middle, Catalog()))

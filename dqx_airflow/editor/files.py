@@ -31,6 +31,10 @@ class Files:
     search_path: tuple[Path, ...] = ()
     opened: dict[str, str] = field(default_factory=dict)
 
+    def as_now(self) -> Files:
+        """The same files, which keep their texts while the editor changes them."""
+        return replace(self, opened=dict(self.opened))
+
     def text(self, name: str) -> str | None:
         """The text of a file; None if it cannot be read."""
         if name in self.opened:
@@ -83,12 +87,12 @@ class OpenFiles:
 
     checked: dict[str, Checked] = field(default_factory=dict)
 
-    def check(self, name: str, files: Files) -> set[str]:
-        """Checks an open file, and returns the files whose findings may have changed."""
-        text = files.opened[name]
+    def take(self, name: str, checked: Checked) -> set[str]:
+        """Takes the check of an open file, and returns the files whose findings may have
+        changed."""
         touched = self.forget(name)
-        self.checked[name] = _checked(SourceFile(name, text), files)
-        return touched | self.checked[name].sources.keys()
+        self.checked[name] = checked
+        return touched | checked.sources.keys()
 
     def forget(self, name: str) -> set[str]:
         """Forgets a closed file, and returns the files whose findings may have changed."""
@@ -126,7 +130,10 @@ class OpenFiles:
                 yield checked
 
 
-def _checked(source: SourceFile, files: Files) -> Checked:
+def checked_file(name: str, files: Files) -> Checked:
+    """Checks an open file. It reads nothing of the editor but the files that it is given, so that
+    it may run in a thread."""
+    source = SourceFile(name, files.opened[name])
     checked = check_source(source, files.reader(source.name), parse=parsed_once)
     if not is_block_file(source.text):
         return checked

@@ -136,6 +136,15 @@ class ParsedFile:
         lines = Lines(text, self.lines.encoding)
         return replace(parsed, source=source, lines=lines, parsed=parsed, unchanged=unchanged)
 
+    def offset_before(self, text: str, offset: int) -> int | None:
+        """The offset in this text of a place in a newer one; None if it is in what has changed."""
+        before = self.source.text
+        start = _common_length(before, text)
+        if offset < start or before == text:
+            return offset
+        end = _common_length(before[start:][::-1], text[start:][::-1])
+        return offset + len(before) - len(text) if offset > len(text) - end else None
+
     @property
     def name(self) -> str:
         return self.source.name

@@ -2,6 +2,10 @@
 converts a function of this package to the protocol.
 
 Texts are synchronised as a whole; positions are in the encoding of the editor.
+
+Files are parsed and checked in threads, since that takes seconds for thousands of assertions. All
+else happens in the event loop, which answers requests meanwhile: while a text is parsed, about the
+last one that was. What was found in a text is dropped if there is a newer one.
 """
 
 from __future__ import annotations
@@ -10,7 +14,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from lsprotocol import types
 from pygls import uris
@@ -40,6 +44,19 @@ from dqx_airflow.values import SourceFile, Span
 _UNUSED = frozenset({"W004", "W005", "W007"})
 
 
+PAUSE_S = 0.15
+"""The pause in typing after which a changed file is checked."""
+
+
+class PlaceBeforeChange(NamedTuple):
+    """A file as it was last parsed, an offset in it, and by how many characters the text there has
+    moved since."""
+
+    reading: ParsedFile
+    offset: int
+    moved: int
+
+
 class DqlServer(LanguageServer):
     """Holds the open files, in their last checked state."""
 
@@ -52,6 +69,9 @@ class DqlServer(LanguageServer):
         self.versions: dict[str, int] = {}
         self.catalogs: dict[str, Catalog] = {}
         self.readings: dict[str, ParsedFile] = {}
+        self.parsing: dict[str, tuple[str, asyncio.Task[ParsedFile]]] = {}
+        self.unchecked: dict[str, None] = {}
+        self.checking: asyncio.Task[None] | None = None
         self.shown_problems: set[str] = set()
 
     # Texts
@@ -64,6 +84,10 @@ class DqlServer(LanguageServer):
         text = self.board.text(file)
         return Lines((self.files.text(file) or "") if text is None else text, self.encoding)
 
+    def lines_now(self, name: str) -> Lines:
+        """The lines of a text as it is in the editor."""
+        return Lines(self.files.text(name) or "", self.encoding)
+
     def read(self, name: str) -> ParsedFile:
         """A file with its tree, read again only if it or one of its imports has changed."""
         known = self.readings.get(name)
@@ -75,16 +99,67 @@ class DqlServer(LanguageServer):
                 self.readings[name] = known
         return known
 
-    def read_while_typing(self, document: Any, position: types.Position) -> tuple[ParsedFile, int]:
+    async def read_in_thread(self, name: str) -> ParsedFile:
+        """As `read`, while other requests are answered. If the text changes meanwhile, the newer
+        one is read."""
+        text = self.files.text(name) or ""
+        while not self._knows(name, text):
+            running = self.parsing.get(name)
+            if running is None or running[0] != text or running[1].done():
+                task = asyncio.create_task(self._parse(name))
+                self.parsing[name] = (text, task)
+            else:
+                task = running[1]
+            await asyncio.shield(task)
+            if name not in self.files.opened:
+                return task.result()
+            text = self.files.text(name) or ""
+        return self.readings[name]
+
+    async def _parse(self, name: str) -> ParsedFile:
+        files = self.files.as_now()
+        source = SourceFile(name, files.text(name) or "")
+
+        def parse() -> ParsedFile:
+            reading = parsed_file.parsed_file(source, files.reader(name), self.encoding)
+            occurrence_at(reading, 0)  # finds all names, for the requests about any
+            return reading
+
+        reading = await asyncio.to_thread(parse)
+        if self.files.opened.get(name) == source.text:
+            self.readings[name] = reading
+        return reading
+
+    def _knows(self, name: str, text: str) -> bool:
+        known = self.readings.get(name)
+        return known is not None and known.source.text == text and self._has_same_imports(known)
+
+    async def read_while_typing(
+        self, document: Any, position: types.Position
+    ) -> tuple[ParsedFile, int]:
         """A file and an offset, as `read_at`, with the names of its last parsed state: what is
         being typed is parsed in the next pause."""
         name = name_of(document.uri)
         known = self.readings.get(name)
         text = self.files.text(name) or ""
         if known is None or known.source.text == text:
-            return self.read_at(document, position)
+            return await self.read_at(document, position)
         typed = known.with_text(text)
         return typed, typed.lines.offset((position.line, position.character))
+
+    def place_before_change(
+        self, document: Any, position: types.Position
+    ) -> PlaceBeforeChange | None:
+        """A position in the last parsed text of a file; None if it is in what has changed since,
+        or the file was never parsed."""
+        name = name_of(document.uri)
+        known = self.readings.get(name)
+        if known is None:
+            return None
+        lines = self.lines_now(name)
+        offset = lines.offset((position.line, position.character))
+        before = known.offset_before(lines.text, offset)
+        return None if before is None else PlaceBeforeChange(known, before, offset - before)
 
     def _has_same_imports(self, known: ParsedFile) -> bool:
         return all(
@@ -98,9 +173,9 @@ class DqlServer(LanguageServer):
         self.catalogs.clear()
         self.readings.clear()
 
-    def read_at(self, document: Any, position: types.Position) -> tuple[ParsedFile, int]:
+    async def read_at(self, document: Any, position: types.Position) -> tuple[ParsedFile, int]:
         """A file, and the offset of a position in it."""
-        reading = self.read(name_of(document.uri))
+        reading = await self.read_in_thread(name_of(document.uri))
         return reading, reading.lines.offset((position.line, position.character))
 
     def others(self, reading: ParsedFile, *words: str) -> Iterator[ParsedFile]:
@@ -132,19 +207,65 @@ class DqlServer(LanguageServer):
     # Findings
 
     def check(self, names: Iterable[str]) -> None:
+        """Checks open files, one after the other, while requests are answered."""
+        self.unchecked.update(dict.fromkeys(names))
+        if self.checking is None or self.checking.done():
+            self.checking = asyncio.create_task(self._check_all())
+
+    def check_in_pause(self, name: str) -> None:
+        """Checks a changed file, and those that import it, unless it changes again before."""
+        version = self.versions.get(name)
+
+        def check() -> None:
+            if self.versions.get(name) == version:
+                self.check([name, *self.board.importers(name)])
+
+        asyncio.get_running_loop().call_later(PAUSE_S, check)
+
+    async def _check_all(self) -> None:
+        """Checks what is to be checked, and then publishes what was found: a mistake in a library
+        may be found only in the files that import it."""
         touched: set[str] = set()
-        for name in names:
+        while self.unchecked:
+            name = next(iter(self.unchecked))
+            del self.unchecked[name]
             if name in self.files.opened:
-                touched |= self.board.check(name, self.files)
-                self.read(name)
+                touched |= await self._check(name)
         self.publish(touched)
 
+    async def _check(self, name: str) -> set[str]:
+        """Checks an open file, and returns the files whose findings may have changed. Nothing is
+        found if there is a newer text: its change has the file checked in the next pause."""
+        snapshot = self.files.as_now()
+        await self.read_in_thread(name)
+        if self.files.opened.get(name) != snapshot.opened[name]:
+            return set()
+        checked = await asyncio.to_thread(files.checked_file, name, snapshot)
+        if self.files.opened.get(name) != snapshot.opened[name]:
+            return set()
+        if any(
+            self.files.opened.get(file) != snapshot.opened.get(file) for file in checked.sources
+        ):
+            self.unchecked[name] = None  # an import has changed, which did not know its importer
+            return set()
+        return self.board.take(name, checked)
+
     def publish(self, names: Iterable[str]) -> None:
+        """Publishes what was found in files, except for those with a text that is not checked
+        yet."""
         for file in sorted(names):
+            if not self.is_checked(file):
+                continue
             diagnostics = [self.diagnostic(finding) for finding in self.board.findings(file)]
+            version = self.versions.get(file)
             self.text_document_publish_diagnostics(
-                types.PublishDiagnosticsParams(self.uri_of(file), diagnostics)
+                types.PublishDiagnosticsParams(self.uri_of(file), diagnostics, version)
             )
+
+    def is_checked(self, file: str) -> bool:
+        """True if what was found in an open file was found in its newest text."""
+        text = self.files.opened.get(file)
+        return text is None or self.board.text(file) in (text, None)
 
     def diagnostic(self, diagnostic: Diagnostic) -> types.Diagnostic:
         is_error = diagnostic.level is Level.ERROR
@@ -173,6 +294,13 @@ class DqlServer(LanguageServer):
 
     def location(self, span: Span) -> types.Location:
         return types.Location(self.uri_of(span.file), self.range(span))
+
+    def range_now(self, span: Span) -> types.Range:
+        """The range of a span in the text that is in the editor, which may not be checked yet."""
+        return range_of(*self.lines_now(span.file).range(span))
+
+    def location_now(self, span: Span) -> types.Location:
+        return types.Location(self.uri_of(span.file), self.range_now(span))
 
 
 def name_of(uri: str) -> str:
@@ -214,18 +342,25 @@ _ENTRIES = {
 }
 
 
-def answer_hover(ls: DqlServer, params: types.HoverParams) -> types.Hover | None:
-    reading, offset = ls.read_at(params.text_document, params.position)
-    shown = hover(reading, offset, ls.catalog(reading.name))
+async def answer_hover(ls: DqlServer, params: types.HoverParams) -> types.Hover | None:
+    place = ls.place_before_change(params.text_document, params.position)
+    if place is None:
+        reading, offset = await ls.read_at(params.text_document, params.position)
+        place = PlaceBeforeChange(reading, offset, 0)
+    reading = place.reading
+    shown = hover(reading, place.offset, ls.catalog(reading.name))
     ls.show_problems()
     if shown is None:
         return None
     content = types.MarkupContent(types.MarkupKind.Markdown, shown.markdown)
-    return types.Hover(content, stretch_of(reading.lines, shown.start, shown.end))
+    lines = ls.lines_now(reading.name)
+    return types.Hover(
+        content, stretch_of(lines, shown.start + place.moved, shown.end + place.moved)
+    )
 
 
-def answer_completion(ls: DqlServer, params: types.CompletionParams) -> types.CompletionList:
-    reading, offset = ls.read_while_typing(params.text_document, params.position)
+async def answer_completion(ls: DqlServer, params: types.CompletionParams) -> types.CompletionList:
+    reading, offset = await ls.read_while_typing(params.text_document, params.position)
     completion = complete(reading, offset, ls.catalog(reading.name), _importable(ls, reading.name))
     ls.show_problems()
     where = stretch_of(reading.lines, completion.start, completion.end)
@@ -273,26 +408,26 @@ def _completion_item(
     )
 
 
-def answer_definition(ls: DqlServer, params: types.DefinitionParams) -> list[types.Location]:
-    reading, offset = ls.read_at(params.text_document, params.position)
-    return [ls.location(span) for span in definitions(reading, offset)]
+async def answer_definition(ls: DqlServer, params: types.DefinitionParams) -> list[types.Location]:
+    reading, offset = await ls.read_at(params.text_document, params.position)
+    return [ls.location_now(span) for span in definitions(reading, offset)]
 
 
-def answer_references(ls: DqlServer, params: types.ReferenceParams) -> list[types.Location]:
-    reading, offset = ls.read_at(params.text_document, params.position)
+async def answer_references(ls: DqlServer, params: types.ReferenceParams) -> list[types.Location]:
+    reading, offset = await ls.read_at(params.text_document, params.position)
     occurrence = occurrence_at(reading, offset)
     if occurrence is None:
         return []
     others = ls.others(reading, occurrence.text)
     with_definitions = params.context.include_declaration
     spans = references(reading, offset, others, with_definitions=with_definitions)
-    return [ls.location(span) for span in spans]
+    return [ls.location_now(span) for span in spans]
 
 
-def answer_signature(
+async def answer_signature(
     ls: DqlServer, params: types.SignatureHelpParams
 ) -> types.SignatureHelp | None:
-    reading, offset = ls.read_while_typing(params.text_document, params.position)
+    reading, offset = await ls.read_while_typing(params.text_document, params.position)
     found = signature_at(reading, offset)
     if found is None:
         return None
@@ -302,24 +437,24 @@ def answer_signature(
     return types.SignatureHelp([shown], 0, found.active)
 
 
-def answer_prepare_rename(
+async def answer_prepare_rename(
     ls: DqlServer, params: types.PrepareRenameParams
 ) -> types.PrepareRenamePlaceholder:
-    reading, offset = ls.read_at(params.text_document, params.position)
+    reading, offset = await ls.read_at(params.text_document, params.position)
     occurrence = _or_refuse(lambda: renamable(reading, offset))
     return types.PrepareRenamePlaceholder(
         range_of(*reading.lines.range(occurrence.span)), occurrence.text
     )
 
 
-def answer_rename(ls: DqlServer, params: types.RenameParams) -> types.WorkspaceEdit:
-    reading, offset = ls.read_at(params.text_document, params.position)
+async def answer_rename(ls: DqlServer, params: types.RenameParams) -> types.WorkspaceEdit:
+    reading, offset = await ls.read_at(params.text_document, params.position)
     occurrence = _or_refuse(lambda: renamable(reading, offset))
     others = ls.others(reading, occurrence.text, params.new_name)
     edits = _or_refuse(lambda: rename(reading, offset, params.new_name, others))
     changes: dict[str, list[types.TextEdit]] = {}
     for edit in edits:
-        text_edit = types.TextEdit(ls.range(edit.span), edit.text)
+        text_edit = types.TextEdit(ls.range_now(edit.span), edit.text)
         changes.setdefault(ls.uri_of(edit.span.file), []).append(text_edit)
     return types.WorkspaceEdit(changes)
 
@@ -346,8 +481,10 @@ def answer_formatting(
     return [types.TextEdit(whole, formatted)] if formatted != text else []
 
 
-def answer_symbols(ls: DqlServer, params: types.DocumentSymbolParams) -> list[types.DocumentSymbol]:
-    reading = ls.read(name_of(params.text_document.uri))
+async def answer_symbols(
+    ls: DqlServer, params: types.DocumentSymbolParams
+) -> list[types.DocumentSymbol]:
+    reading = await ls.read_in_thread(name_of(params.text_document.uri))
 
     def shown(symbol: parsed_file.Symbol) -> types.DocumentSymbol:
         return types.DocumentSymbol(
@@ -364,6 +501,8 @@ def answer_symbols(ls: DqlServer, params: types.DocumentSymbolParams) -> list[ty
 
 def answer_fixes(ls: DqlServer, params: types.CodeActionParams) -> list[types.CodeAction]:
     name = name_of(params.text_document.uri)
+    if not ls.is_checked(name):
+        return []
     lines = ls.lines(name)
     actions = []
     for diagnostic in ls.board.findings(name):
@@ -384,10 +523,6 @@ def answer_fixes(ls: DqlServer, params: types.CodeActionParams) -> list[types.Co
 
 def _meets(first: types.Range, second: types.Range) -> bool:
     return first.start <= second.end and second.start <= first.end
-
-
-PAUSE_S = 0.15
-"""The pause in typing after which a changed file is checked."""
 
 
 def started(ls: DqlServer, _: types.InitializedParams) -> None:
@@ -418,18 +553,16 @@ def opened(ls: DqlServer, params: types.DidOpenTextDocumentParams) -> None:
     name = name_of(params.text_document.uri)
     ls.uris[name] = params.text_document.uri
     ls.files.opened[name] = params.text_document.text
+    ls.versions[name] = params.text_document.version
     ls.forget_disk()
     ls.check([name, *ls.board.importers(name)])
 
 
-async def changed(ls: DqlServer, params: types.DidChangeTextDocumentParams) -> None:
+def changed(ls: DqlServer, params: types.DidChangeTextDocumentParams) -> None:
     name = name_of(params.text_document.uri)
-    version = params.text_document.version
     ls.files.opened[name] = ls.workspace.get_text_document(params.text_document.uri).source
-    ls.versions[name] = version
-    await asyncio.sleep(PAUSE_S)
-    if ls.versions.get(name) == version:
-        ls.check([name, *ls.board.importers(name)])
+    ls.versions[name] = params.text_document.version
+    ls.check_in_pause(name)
 
 
 def saved(ls: DqlServer, _: object) -> None:

@@ -7,6 +7,7 @@ import queue
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,13 +59,27 @@ class Editor:
 
     def findings(self, name: str) -> list[dict[str, Any]]:
         """The diagnostics that are published next for a file."""
-
-        def matches(message: dict[str, Any]) -> bool:
-            is_published = message.get("method") == "textDocument/publishDiagnostics"
-            return is_published and message["params"]["uri"] == self.uri(name)
-
-        found: list[dict[str, Any]] = self._wait(matches)["params"]["diagnostics"]
+        found: list[dict[str, Any]] = self.published_next(name)["diagnostics"]
         return found
+
+    def published_next(self, name: str) -> dict[str, Any]:
+        """What is published next for a file."""
+        found: dict[str, Any] = self._wait(lambda message: self._is_published(message, name))[
+            "params"
+        ]
+        return found
+
+    def published(self, name: str) -> Iterator[dict[str, Any]]:
+        """What has arrived for a file and was not read yet."""
+        while not self._arriving.empty():
+            self.unread.append(self._arriving.get())
+        for message in self.unread:
+            if self._is_published(message, name):
+                yield message["params"]
+
+    def _is_published(self, message: dict[str, Any], name: str) -> bool:
+        is_published = message.get("method") == "textDocument/publishDiagnostics"
+        return is_published and message["params"]["uri"] == self.uri(name)
 
     def open(self, name: str, text: str) -> None:
         document = {"uri": self.uri(name), "languageId": "dql", "version": 1, "text": text}

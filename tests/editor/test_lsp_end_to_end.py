@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from dqx_airflow.editor.server import PAUSE_S
 from tests.editor.lsp_client import Editor
 from tests.processes import ended
 
@@ -121,6 +123,63 @@ def test_a_session_from_the_first_mistake_to_the_end(editor: Editor) -> None:
     assert editor.leave() == 0
     assert editor.process.stderr is not None
     assert editor.process.stderr.read() == b""
+
+
+def large(first: str) -> str:
+    """A suite whose check takes long enough for other requests, with a claim at its top."""
+    claims = "".join(
+        f'        assert null_count(column_{number}) < {number} name "n{number}"\n'
+        for number in range(2, 2500)
+    )
+    head = f'        assert {first} name "first"\n'
+    return f'suite "Large" {{\n    check "C" on orders {{\n{head}{claims}    }}\n}}\n'
+
+
+@pytest.mark.slow
+def test_requests_are_answered_while_a_large_file_is_checked(editor: Editor) -> None:
+    text = large("null_count(email) < 1")
+    editor.open("large.dql", text)
+    before = editor.ask_at("large.dql", "hover", place(text, "null_count(column_2000"))
+    assert "null_count" in before["contents"]["value"]
+    assert [*editor.published("large.dql")] == [], "answered before the file was checked"
+    assert editor.findings("large.dql") == []
+
+    # A line more: what is below it moves.
+    typed = large('null_count(email) < 1 name "a"\n        assert null_cont(price) < 1')
+    editor.change("large.dql", typed, version=2)
+    time.sleep(3 * PAUSE_S)  # the check has begun
+    hovered = editor.ask_at("large.dql", "hover", place(typed, "null_count(column_2000"))
+    assert hovered["contents"] == before["contents"]
+    assert hovered["range"]["start"]["line"] == before["range"]["start"]["line"] + 1
+    offered = editor.ask_at("large.dql", "completion", place(typed, "null_cont", inside=6))
+    assert "null_count" in [item["label"] for item in offered["items"]]
+    signed = editor.ask_at("large.dql", "signatureHelp", place(typed, "price) < 1"))
+    assert signed is None or signed["signatures"]
+    assert [*editor.published("large.dql")] == [], "answered while the file was checked"
+    (mistake,) = editor.findings("large.dql")
+    assert mistake["code"] == "E001"
+
+
+@pytest.mark.slow
+def test_what_is_found_in_an_older_text_is_never_shown(editor: Editor) -> None:
+    editor.open("large.dql", large("null_count(email) < 1"))
+    assert editor.findings("large.dql") == []
+    mistakes = [large(f"null_cont{number}(email) < 1") for number in range(3)]
+    for version, text in enumerate(mistakes, 2):
+        editor.change("large.dql", text, version)
+        time.sleep(3 * PAUSE_S)  # the check of each has begun
+    found = editor.published_next("large.dql")
+    assert found["version"] == 4
+    assert [one["message"].splitlines()[0] for one in found["diagnostics"]] == [
+        "unknown metric 'null_cont2'"
+    ]
+    assert [*editor.published("large.dql")] == []
+    # The place of a definition is that in the newest text, though it is not checked yet.
+    moved = "\n\n" + large("null_count(email) < LIMIT").replace("{", "{\nconst LIMIT = 3\n", 1)
+    editor.change("large.dql", moved, 5)
+    (definition,) = editor.ask_at("large.dql", "definition", place(moved, "LIMIT name"))
+    assert definition["range"]["start"] == {"line": 3, "character": 6}
+    assert [*editor.published("large.dql")] == []
 
 
 @pytest.mark.slow
