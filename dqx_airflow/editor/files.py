@@ -131,8 +131,7 @@ class OpenFiles:
 
 
 def checked_file(name: str, files: Files) -> Checked:
-    """Checks an open file. It reads nothing of the editor but the files that it is given, so that
-    it may run in a thread."""
+    """Checks an open file. It may run in a thread, since it depends only on its arguments."""
     source = SourceFile(name, files.opened[name])
     checked = check_source(source, files.reader(source.name), parse=parsed_once)
     if not is_block_file(source.text):

@@ -212,6 +212,16 @@ def restored(lake: Lake) -> None:
     lake.table.restore(1)
 
 
+def deleted_by_vector(lake: Lake) -> None:
+    """Spark deletes a row by a deletion vector, and the table is restored."""
+    (add,) = (one["add"] for one in lake.commit(2)[1] if "add" in one)
+    vector = {"storageType": "u", "pathOrInlineDv": "ab^-aqEH.-t@S}K{vb[*k^", "offset": 4}
+    vector |= {"sizeInBytes": 40, "cardinality": 1}
+    remove = {key: add[key] for key in ("path", "size", "partitionValues")} | {"dataChange": True}
+    commits(lake, remove=remove, add={**add, "deletionVector": vector})
+    commits(lake, remove={**remove, "deletionVector": vector}, add=add)
+
+
 def compacted(lake: Lake) -> None:
     lake.promote(DAYS[0], 1, 2)
     lake.table.optimize.compact()
@@ -533,6 +543,27 @@ CASES: dict[str, tuple[Callable[[Lake], object], list[tuple[int, str, str]]]] = 
     "a restore after a deletion": (
         lambda lake: (lake.table.delete("id = 1"), lake.table.restore(2)),
         [],
+    ),
+    "a restore after an overwrite": (
+        lambda lake: (
+            write_deltalake(lake.target, rows(DAYS[0], 5), mode="overwrite"),
+            lake.table.restore(2),
+        ),
+        [],
+    ),
+    "restores after a deletion and an update": (
+        lambda lake: (
+            lake.table.delete("id = 1"),
+            lake.table.restore(2),
+            lake.table.update({"id": "9"}),
+            lake.table.restore(4),
+        ),
+        [],
+    ),
+    "a restore after a deletion by vectors": (deleted_by_vector, []),
+    "a restore of what was deleted": (
+        lambda lake: (lake.table.delete("id = 1"), lake.table.restore(2), lake.table.restore(3)),
+        [(5, "foreign", "RESTORE by")],
     ),
     "a restore after an append and a deletion": (
         lambda lake: (append(lake), lake.table.delete("ds = '2026-01-02'"), lake.table.restore(2)),
