@@ -41,8 +41,8 @@ def main() -> None:
         "incident": "incident?dag_id=dag_001&task_id=gate",
         "board": "board",
         "datasets": "datasets",
-        "dataset of one gate": "dataset?place=s3://lake/table_001",
-        "dataset of every gate": "dataset?place=s3://lake/calendar",
+        "dataset of one gate": "dataset?location=s3://lake/table_001",
+        "dataset of every gate": "dataset?location=s3://lake/calendar",
         "contract of every gate": "contract?id=orders",
         "alerts": "alerts",
     }

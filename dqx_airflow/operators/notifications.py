@@ -273,9 +273,9 @@ def _incident_url(ti: Any, on: str) -> str:
     base = airflow_conf.get("api", "base_url", fallback=None) or ""
     query = {"dag_id": ti.dag_id, "task_id": ti.task_id}
     if ti.map_index is not None and ti.map_index >= 0:
-        query["instance"] = str(ti.map_index)
+        query["map_index"] = str(ti.map_index)
     if on:
-        query["on"] = on
+        query["date"] = on
     return f"{base.rstrip('/')}/dqx/incident?{urlencode(query)}"
 
 

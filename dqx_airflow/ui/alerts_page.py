@@ -47,8 +47,8 @@ _MOST_COMPARED = 300
 class AlertFilters(responses.Filters):
     """The filters. `show` is `all` or empty, which means alerts without a label."""
 
-    dag: str = ""
-    task: str = ""
+    dag_id: str = ""
+    task_id: str = ""
     show: str = ""
 
 
@@ -169,7 +169,9 @@ def alerts(
     client = responses.store_client()
     rows = gate_rows(reported_runs(visitor.session, client, tasks.tasks), tasks.dags)
     selected = [
-        row for row in rows if filters.dag in ("", row.dag_id) and filters.task in ("", row.task_id)
+        row
+        for row in rows
+        if filters.dag_id in ("", row.dag_id) and filters.task_id in ("", row.task_id)
     ]
     visitor.session.close()
     gates = client.ask(lambda store: store.gates_of(recent_attempts(selected)))
@@ -321,6 +323,6 @@ def _task_of_run(session: Any, runs: Answer[Any]) -> airflow.TaskRef | None:
 def _page_before(form: Mapping[str, str], task: airflow.TaskRef) -> str:
     """The page of the form: an address that we construct, whatever the form contains."""
     if form.get("back") == "alerts":
-        filters = {name: form.get(name, "") for name in ("dag", "task", "show")}
+        filters = {name: form.get(name, "") for name in ("dag_id", "task_id", "show")}
         return responses.address("alerts", **filters)
     return responses.gate_address(task)

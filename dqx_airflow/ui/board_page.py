@@ -143,7 +143,7 @@ class GateRow:
 class BoardFilters(Filters):
     """The filters of the board."""
 
-    dag: str = ""
+    dag_id: str = ""
     dataset: str = ""
     contract: str = ""
     outcome: str = ""
@@ -154,7 +154,7 @@ class BoardFilters(Filters):
     def wants(self, row: GateRow) -> bool:
         """Whether a gate matches."""
         of_row = {
-            "dag": [row.dag_id],
+            "dag_id": [row.dag_id],
             "dataset": [dataset.location for dataset in row.datasets],
             "contract": [contract.id for contract in row.contracts],
             "outcome": [row.state],
@@ -495,7 +495,7 @@ def board(
     may_edit = cache(visitor.may_edit)
     counts = {state: states[state] for state in STATES_WORST_FIRST if states[state]}
     choices = {
-        "dag": _choices(row.dag_id for row in rows),
+        "dag_id": _choices(row.dag_id for row in rows),
         "dataset": _choices(dataset.location for row in rows for dataset in row.datasets),
         "contract": _choices(contract.id for row in rows for contract in row.contracts),
         "outcome": [*counts],

@@ -196,19 +196,19 @@ class DatasetPage(NamedTuple):
 
 @router.get("/dataset")
 def dataset(
-    session: SessionDep, tasks: TasksDep, page: PageNumber, place: str = ""
+    session: SessionDep, tasks: TasksDep, page: PageNumber, location: str = ""
 ) -> responses.Page[DatasetPage] | Response:
     """The findings of the gates of those DAGs in a dataset."""
-    runs = runs_reading(reported_runs(session, responses.store_client(), tasks.tasks), place)
+    runs = runs_reading(reported_runs(session, responses.store_client(), tasks.tasks), location)
     session.close()
     rows = dataset_rows(gate_rows(runs, tasks.dags))
-    row_there = next((row for row in rows if row.location == place), None)
+    row_there = next((row for row in rows if row.location == location), None)
     if row_there is None:
         return responses.Notice(
             HTTPStatus.NOT_FOUND,
             "No such dataset",
-            f"No gate that you may read has recently reported on {place or 'a dataset'}: see the "
-            "list of all datasets.",
+            f"No gate that you may read has recently reported on {location or 'a dataset'}: see "
+            "the list of all datasets.",
         )
     paging = Paging.of(page, len(row_there.gates), _GATES_OF_A_PAGE)
     shown = paging.shown(row_there.gates)
@@ -218,7 +218,7 @@ def dataset(
         for row in row_there.gates
         for contract in row.contracts
     }
-    gates = [_gate(place, row, past.get((row.dag_id, row.task_id), ())) for row in shown]
+    gates = [_gate(location, row, past.get((row.dag_id, row.task_id), ())) for row in shown]
     return responses.Page(
         "dataset.html",
         DatasetPage(row_there, gates, paging, problem),

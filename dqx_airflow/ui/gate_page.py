@@ -426,8 +426,8 @@ def _deciding(
         "fields": {
             "dag_id": run.dag_id,
             "task_id": run.task_id,
-            "instance": run.map_index if run.map_index >= 0 else "",
-            "on": incident.date,
+            "map_index": run.map_index if run.map_index >= 0 else "",
+            "date": incident.date,
             "report": view.run_id,
         },
         "latest": datetime.now(timezone.utc).date() + LONGEST_WAIVER,
@@ -493,7 +493,7 @@ def failing_rows(
     session: airflow.SessionDep,
     instance: Annotated[RequestedInstance, Depends()],
     check: str = "",
-    name: str = "",
+    assertion: str = "",
 ) -> Response:
     """The stored failing rows of an assertion, all columns, as a file for spreadsheets."""
     runs = instance.runs(session)
@@ -502,7 +502,7 @@ def failing_rows(
     found = reported(session, client, run, instance.attempt, is_forgotten=not runs)
     rows: tuple[FailingRow, ...] = ()
     if found.chosen is not None and len(runs) < 2:
-        rows = _failing_rows(found.chosen, check, name)
+        rows = _failing_rows(found.chosen, check, assertion)
     if not rows:
         return responses.Notice(
             HTTPStatus.NOT_FOUND,

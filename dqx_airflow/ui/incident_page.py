@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timezone
 from functools import partial
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 from uuid import UUID, uuid5
 
-from fastapi import Response
+from fastapi import Query, Response
 
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import LONGEST_WAIVER
@@ -96,15 +96,15 @@ def incident(
     visitor: airflow.VisitorDep,
     dag_id: str = "",
     task_id: str = "",
-    instance: str = "",
-    on: str = "",
-    first: str = "",
+    map_index: str = "",
+    on: Annotated[str, Query(alias="date")] = "",
+    incident: str = "",
 ) -> responses.Page[IncidentPage] | Response:
     """The newest incident of a gate, or the incident on a date of its data, also after its end."""
-    index = responses.whole_number(instance)
+    index = responses.whole_number(map_index)
     task = airflow.TaskRef(dag_id, "", task_id, -1 if index is None else index)
     client = responses.store_client()
-    found = _find(visitor.session, client, task, day_in(on), first)
+    found = _find(visitor.session, client, task, day_in(on), incident)
     visitor.session.close()
     if not found.group:
         return responses.Notice(
@@ -227,9 +227,9 @@ def _page(
         fields={
             "dag_id": task.dag_id,
             "task_id": task.task_id,
-            "instance": task.map_index if task.map_index >= 0 else "",
-            "on": newest.date,
-            "first": newest.id,
+            "map_index": task.map_index if task.map_index >= 0 else "",
+            "date": newest.date,
+            "incident": newest.id,
         },
         waived={(waiver.check, waiver.name): waiver for waiver in waivers},
         latest=now.date() + LONGEST_WAIVER,
@@ -457,7 +457,7 @@ def change(visitor: airflow.VisitorDep, form: responses.Form) -> Response:
     clears the tasks of open ones, oldest data first."""
     kinds = {kind: kind for kind in (ACKNOWLEDGED, COMMENT, CLOSED, ACCEPTED, _CLEAR)}
     kind, text = responses.chosen(form, kinds, "kind", "text", _LONGEST_TEXT)
-    if day_in(form.get("on", "")) is None:
+    if day_in(form.get("date", "")) is None:
         raise _FOREIGN_FORM
     if kind in (COMMENT, CLOSED, ACCEPTED) and not text:
         noun = "comment" if kind == COMMENT else "reason"
@@ -600,14 +600,14 @@ def _of_form(
 ) -> tuple[airflow.TaskRef, date | None, _Found]:
     """The task of a form, which the user may edit, the date of its data, and its incidents."""
     dag_id = form.get("dag_id", "")
-    index = responses.whole_number(form.get("instance", ""))
+    index = responses.whole_number(form.get("map_index", ""))
     missing = responses.Refused(HTTPStatus.NOT_FOUND, "Gate not found.")
     forbidden = "You do not have permission to edit this DAG."
     responses.require_editor(visitor, [dag_id] if dag_id else [], missing, forbidden)
     task = airflow.TaskRef(dag_id, "", form.get("task_id", ""), -1 if index is None else index)
-    on = day_in(form.get("on", ""))
+    on = day_in(form.get("date", ""))
     client = responses.store_client()
-    return task, on, _find(visitor.session, client, task, on, form.get("first", ""))
+    return task, on, _find(visitor.session, client, task, on, form.get("incident", ""))
 
 
 def _address_of(task: airflow.TaskRef, on: object, first: str) -> str:
@@ -638,7 +638,7 @@ def waive(visitor: airflow.VisitorDep, form: responses.Form) -> Response:
     facts = {"gate": gate, "assertion": waivers[0].name, "waiver": str(waivers[0])}
     event = "dqx end waiver" if ended else "dqx waive"
     write = partial(decisions.write_waivers, waivers=waivers)
-    back = _address_of(task, on, form.get("first", ""))
+    back = _address_of(task, on, form.get("incident", ""))
     return responses.recorded_change(visitor, event, [task], facts, write, back)
 
 

@@ -142,17 +142,22 @@ def gate_address(run: TaskRun | TaskRef, attempt: str = "", status: str = "") ->
 def runs_address(dag_id: str, task_id: str, map_index: int = -1) -> str:
     """The address of the list of a gate's runs; optionally of one instance of a mapped gate."""
     instance = map_index if map_index >= 0 else ""
-    return address("runs", dag_id=dag_id, task_id=task_id, instance=instance)
+    return address("runs", dag_id=dag_id, task_id=task_id, map_index=instance)
 
 
 def incident_address(
-    dag_id: str, task_id: str, map_index: int = -1, on: object = "", first: str = ""
+    dag_id: str, task_id: str, map_index: int = -1, date: object = "", incident: str = ""
 ) -> str:
     """The address of an incident of a gate: the newest, or the incident on a date of its data; of
-    several on a date, the one that began with the run `first`."""
-    instance = map_index if map_index >= 0 else ""
-    query = {"dag_id": dag_id, "task_id": task_id, "instance": instance, "on": on, "first": first}
-    return address("incident", **query)
+    several on a date, the one with this id."""
+    return address(
+        "incident",
+        dag_id=dag_id,
+        task_id=task_id,
+        map_index=map_index if map_index >= 0 else "",
+        date=date,
+        incident=incident,
+    )
 
 
 def report_address(dag_id: str, task_id: str, key: RunKey, attempt: str, report: str = "") -> str:
@@ -391,10 +396,10 @@ class Notice(Response):
 def _page_of_form(form: Mapping[str, str]) -> str:
     """The page on which a form is: an address that we construct, whatever the form contains."""
     dag_id, task_id = form.get("dag_id", ""), form.get("task_id", "")
-    if dag_id and task_id and "on" in form:
-        index = whole_number(form.get("instance", ""))
+    if dag_id and task_id and "date" in form:
+        index = whole_number(form.get("map_index", ""))
         at = -1 if index is None else index
-        return incident_address(dag_id, task_id, at, form["on"], form.get("first", ""))
+        return incident_address(dag_id, task_id, at, form["date"], form.get("incident", ""))
     if "proposal" in form:
         return address("review")
     return address("alerts" if "ground_truth" in form or "report" in form else "slices")

@@ -35,7 +35,7 @@ class RunFilters(responses.Filters):
     outcome: str = ""
     since: str = ""
     until: str = ""
-    instance: str = ""
+    map_index: str = ""
     part: str = ""
 
     def wanted(self, gates: Sequence[str]) -> RunsWanted:
@@ -45,14 +45,14 @@ class RunFilters(responses.Filters):
             parsed(Outcome, self.outcome),
             day_in(self.since),
             day_in(self.until),
-            responses.whole_number(self.instance),
+            responses.whole_number(self.map_index),
             {"partial": True, "whole": False}.get(self.part),
         )
 
     def wants_run_without_report(self, one: RunWithoutReport) -> bool:
         """Whether a run without a report matches: it has judged no assertion."""
         since, until = day_in(self.since), day_in(self.until)
-        index = responses.whole_number(self.instance)
+        index = responses.whole_number(self.map_index)
         if parsed(Outcome, self.outcome) is not None or self.part in ("partial", "whole"):
             return False
         if index is not None and index != one.run.map_index:

@@ -105,7 +105,7 @@ def test_a_notification_has_the_failures_and_links(notification_for: Notificatio
     assert notification.payload["url"].endswith(
         "/dags/lake/runs/manual__1/tasks/gate/plugin/dqx-gate"
     )
-    incident = "/dqx/incident?dag_id=lake&task_id=gate&on=2024-05-17"
+    incident = "/dqx/incident?dag_id=lake&task_id=gate&date=2024-05-17"
     assert notification.payload["incident_url"].endswith(incident)
     assert json.loads(json.dumps(notification.payload)) == notification.payload
 
@@ -521,7 +521,7 @@ def test_a_blocked_range_of_dates_is_sent_once(changed: Notification) -> None:
         ]
 
     notification = changed(dates(1))
-    assert notification.payload["incident_url"].endswith("&on=2024-05-16")
+    assert notification.payload["incident_url"].endswith("&date=2024-05-16")
     assert changed(dates(3)) is None
 
 
@@ -532,7 +532,9 @@ def test_a_recovery_is_sent_and_a_partial_pass_is_not_one(changed: Notification)
     notification = changed([report_of("passed", 3)])
     assert notification.markdown.startswith("Gate `lake.gate` recovered, passed: ")
     assert notification.payload["recovered"]
-    assert notification.payload["incident_url"].endswith("?dag_id=lake&task_id=gate&on=2024-05-17")
+    assert notification.payload["incident_url"].endswith(
+        "?dag_id=lake&task_id=gate&date=2024-05-17"
+    )
 
 
 def test_what_is_accepted_after_a_question_is_a_recovery_and_what_is_void_is_no_news(
@@ -557,12 +559,12 @@ def test_a_good_date_is_no_recovery_of_another_one(changed: Notification) -> Non
     assert changed(run("blocked", 1, 17)) is not None
     assert changed(run("passed", 2, 18)) is None
     other = changed(run("blocked", 3, 18))
-    assert other.payload["incident_url"].endswith("&on=2024-05-18")
+    assert other.payload["incident_url"].endswith("&date=2024-05-18")
     assert changed(run("passed", 4, 17, "basel")) is None
     assert changed(run("blocked", 5, 17)) is None
     recovered = changed(run("passed", 6, 17))
     assert recovered.payload["recovered"]
-    assert recovered.payload["incident_url"].endswith("&on=2024-05-17")
+    assert recovered.payload["incident_url"].endswith("&date=2024-05-17")
     assert changed(run("passed", 7, 17)) is None
 
 

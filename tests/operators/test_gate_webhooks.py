@@ -204,7 +204,7 @@ def test_an_event_is_signed_and_says_where_to_look(hook: Hook, ended: Callable[.
     event = json.loads(body)
     assert event["data"]["gate"] == "lake.gate"
     assert event["data"]["outcome"] == "blocked"
-    assert event["data"]["incident_url"].endswith("on=2024-05-13")
+    assert event["data"]["incident_url"].endswith("date=2024-05-13")
 
 
 def test_an_event_is_repeated_until_it_is_taken(hook: Hook, ended: Callable[..., None]) -> None:

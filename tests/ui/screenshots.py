@@ -39,7 +39,7 @@ def main(address: str, folder: Path) -> None:
         page.run("document.querySelector('.source .at.failed').scrollIntoView()")
         page.run("window.scrollBy(0, -90)")
         shoot(page, folder / "gate_source.png")
-        open_page(page, f"{address}/dqx/incident?{_GATE}&on={_STORM}", 1400, 900)
+        open_page(page, f"{address}/dqx/incident?{_GATE}&date={_STORM}", 1400, 900)
         shoot(page, folder / "incident.png")
         open_page(page, f"{address}/dqx/datasets", 1200, 460)
         open_page(page, _link(page, "td a[href^=dataset]", "flights"), 1200, 530)

@@ -20,7 +20,7 @@ PAGES = (
     "datasets",
     "contracts",
     "coverage",
-    "dataset?place=s3://lake/orders",
+    "dataset?location=s3://lake/orders",
     "contract?id=orders",
     "gate?dag_id=lake",
     "alerts",
@@ -39,7 +39,7 @@ PAGES = (
     "api/v1/contracts",
     "api/v1/coverage",
     "api/v1/contract?id=orders",
-    "api/v1/dataset?place=s3://lake/orders",
+    "api/v1/dataset?location=s3://lake/orders",
     "api/v1/alerts",
     "api/v1/review",
     "api/v1/openapi.json",
@@ -68,7 +68,7 @@ def test_a_viewer_sees_the_gates_of_their_dags(get: Get, tab: Get, scene: Scene)
     assert get("board", cookie=True).status_code == 200
     assert "lake.gate" in Html(get("contract", id="orders").text).text
     assert "lake.gate" in Html(get("board").text).text
-    assert "lake.gate" in Html(get("dataset", place=PLACE).text).text
+    assert "lake.gate" in Html(get("dataset", location=PLACE).text).text
 
 
 def test_without_read_permission_a_dag_is_hidden(get: Get, tab: Get, scene: Scene) -> None:
@@ -79,7 +79,7 @@ def test_without_read_permission_a_dag_is_hidden(get: Get, tab: Get, scene: Scen
     assert "lake" not in get("board", "ben").text
     assert "lake" not in get("datasets", "ben").text
     for page in ("dataset", "api/v1/dataset"):
-        assert get(page, "ben", place=PLACE).status_code == 404
+        assert get(page, "ben", location=PLACE).status_code == 404
     for page in ("alerts", "review"):
         answer = get(f"api/v1/{page}", "ben")
         assert "lake" not in answer.text
@@ -122,7 +122,7 @@ def test_a_task_cannot_show_the_history_of_a_gate_by_naming_it(
     scene.task("pond", pushed=forged, number=2)
     pages = (
         tab("ben", dag_id="pond"),
-        get("dataset", "ben", place=PLACE),
+        get("dataset", "ben", location=PLACE),
         get("contract", "ben", id="orders"),
     )
     for answer in pages:

@@ -47,14 +47,14 @@ PAGES = {
     "datasets": "datasets",
     "contracts": "contracts",
     "coverage": "coverage",
-    "dataset": f"dataset?place={PLACE}",
+    "dataset": f"dataset?location={PLACE}",
     "contract": "contract?id=orders",
     "runs": "runs?dag_id=lake&task_id=gate",
     "incident": "incident?dag_id=lake&task_id=gate",
     "slices": "slices",
     "alerts": "alerts",
     "review": "review",
-    "nowhere": "dataset?place=nowhere",
+    "nowhere": "dataset?location=nowhere",
 }
 """A page of each kind, and those that a page shows instead."""
 WIDTHS = (390, 768, 1280, 1900)

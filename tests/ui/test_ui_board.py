@@ -72,13 +72,13 @@ def test_failing_gates_are_on_top_with_their_worst_assertion(get: Get, scene: Sc
     ("query", "there"),
     [
         ({}, {"lake", "shop"}),
-        ({"dag": "shop"}, {"shop"}),
+        ({"dag_id": "shop"}, {"shop"}),
         ({"dataset": "s3://lake/baskets"}, {"shop"}),
         ({"outcome": "passed"}, {"shop"}),
         ({"severity": "P0"}, {"lake"}),
         ({"severity": "P3"}, set()),
         ({"owner": "ben"}, {"shop"}),
-        ({"owner": "nobody", "dag": ""}, set()),
+        ({"owner": "nobody", "dag_id": ""}, set()),
     ],
 )
 def test_gates_can_be_filtered(

@@ -30,7 +30,7 @@ def ran(scene: Scene, **changes: Any) -> None:
 
 def test_nothing_on_a_page_breaks_its_own_policy(scene: Scene, look: Callable[..., Page]) -> None:
     ran(scene)
-    for page in (TAB, "board", "dataset?place=s3://lake/orders"):
+    for page in (TAB, "board", "dataset?location=s3://lake/orders"):
         shown = look(page)
         assert "lake.gate" in shown.text
         assert shown.complaints == []

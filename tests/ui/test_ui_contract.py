@@ -234,7 +234,7 @@ def test_a_contract_without_a_version_has_none(get: Get, scene: Scene) -> None:
 @pytest.mark.slow
 def test_every_page_about_a_gate_leads_to_its_contract(get: Get, tab: Get, scene: Scene) -> None:
     a_history(scene)
-    pages = (get("board"), get("dataset", place=PLACE), tab())
+    pages = (get("board"), get("dataset", location=PLACE), tab())
     for page in pages:
         leads = {str(link["href"]) for link in Html(page.text).all("a")}
         (href,) = {link for link in leads if link.startswith("contract?")}

@@ -69,7 +69,7 @@ def test_tables_of_jobs_are_listed_beside_those_of_gates(
     assert "nothing s3://lake/mart 1 job, no gate 0 of 2 amount , id" in page.text
     assert "lake.gate s3://lake/orders 2 jobs 1 of 2 amount 2024-03-20" in page.text
     assert page.text.index("lake/mart") < page.text.index("lake.gate")
-    assert '<a href="dataset?place=s3%3A%2F%2Flake%2Forders">' in answer.text
+    assert '<a href="dataset?location=s3%3A%2F%2Flake%2Forders">' in answer.text
     unchecked = Html(get("coverage", show="unchecked").text).text
     assert "lake.gate" not in unchecked
     assert "2 of 3 tables" in unchecked

@@ -27,7 +27,7 @@ def reading(
 
 def test_a_dataset_shows_the_results_of_its_gates(get: Get, scene: Scene) -> None:
     scene.days("pppppb")
-    answer = get("dataset", place=PLACE)
+    answer = get("dataset", location=PLACE)
     page = Html(answer.text)
     assert "Dataset orders s3://lake/orders ✕ blocked lake.gate failing since this run" in page.text
     assert "here 1 of 2 failed rows 5,000 version 7" in page.text
@@ -40,7 +40,7 @@ def test_a_dataset_shows_the_results_of_its_gates(get: Get, scene: Scene) -> Non
 def test_assertions_about_other_datasets_are_left_out(get: Get, scene: Scene) -> None:
     other = replace(NULLS, name="customers.id", datasets=("customers",))
     scene.ran(report_of(verdicts=(BAD_NULLS, other)))
-    assert "customers.id" not in get("dataset", place=PLACE).text
+    assert "customers.id" not in get("dataset", location=PLACE).text
 
 
 def test_a_dataset_page_without_the_store_has_a_notice(
@@ -48,7 +48,7 @@ def test_a_dataset_page_without_the_store_has_a_notice(
 ) -> None:
     scene.days("pb")
     monkeypatch.delenv("AIRFLOW__DQX__RESULTS_ROOT")
-    page = Html(get("dataset", place=PLACE).text)
+    page = Html(get("dataset", location=PLACE).text)
     assert "This server has no results store" in page.text
     assert "✕ blocked lake.gate" in page.text
 
@@ -61,7 +61,7 @@ def test_tables_with_one_name_are_one_dataset_per_location(get: Get, scene: Scen
     index = Html(get("datasets").text)
     assert "orders s3://eu/orders lake.gate" in index.text
     assert "orders s3://us/orders sea.gate" in index.text
-    page = Html(get("dataset", place="s3://eu/orders").text)
+    page = Html(get("dataset", location="s3://eu/orders").text)
     assert "read from s3a://eu/orders/2024-03-20/*.csv" in page.text
     assert "sea.gate" not in page.text
     assert "sea.gate" not in get("board", dataset="s3://eu/orders").text
@@ -79,7 +79,7 @@ def test_a_location_has_all_its_gates_under_any_dataset_name(get: Get, scene: Sc
         contract=EnforcedContract("sales", "1.0.0", "odcs"),
     )
     scene.ran(other, task_id="later", number=2)
-    page = Html(get("dataset", place=PLACE).text)
+    page = Html(get("dataset", location=PLACE).text)
     assert "Dataset orders, sales s3://lake/orders contracts sales 1.0.0" in page.text
     assert "2 gates" in page.text
     judged = "last checked data of 2024-03-20 here 0 of 1 failed rows 9 version 7"
@@ -92,7 +92,7 @@ def test_days_of_a_dated_path_are_one_history(get: Get, scene: Scene) -> None:
     for number in (1, 2, 3):
         on = DAY - timedelta(days=4 - number)
         scene.ran(reading(number, f"/landing/eu/{on}", on=on), number=number)
-    page = Html(get("dataset", place="/landing/eu").text)
+    page = Html(get("dataset", location="/landing/eu").text)
     assert "3 runs" in page.text
     days = "2024-03-19 passed 43 2024-03-18 passed 42 2024-03-17 passed 41"
     assert days in page.text.replace("  ", " ")
@@ -108,7 +108,7 @@ def test_each_instance_of_a_mapped_gate_has_its_own_location(get: Get, scene: Sc
     index = Html(get("datasets").text).text
     for store in ("bern", "genf", "chur"):
         assert f"orders /landing/{store}" in index
-    page = Html(get("dataset", place="/landing/bern").text)
+    page = Html(get("dataset", location="/landing/bern").text)
     assert "✓ passed lake.gate" in page.text
     assert "rows 41" in page.text
     assert "genf" not in page.text
@@ -119,8 +119,8 @@ def test_a_query_is_a_dataset_of_its_gate_alone(get: Get, scene: Scene) -> None:
         scene.dag(dag_id)
         report = reading(number, "orders", dag_id=dag_id, format="query")
         scene.ran(report, dag_id=dag_id, number=number)
-    assert "rows 41" in Html(get("dataset", place="orders of lake.gate").text).text
-    assert get("dataset", place="orders").status_code == 404
+    assert "rows 41" in Html(get("dataset", location="orders of lake.gate").text).text
+    assert get("dataset", location="orders").status_code == 404
 
 
 def test_summaries_of_older_versions_have_no_location(get: Get, scene: Scene) -> None:
@@ -130,7 +130,7 @@ def test_summaries_of_older_versions_have_no_location(get: Get, scene: Scene) ->
     old = {name: value for name, value in summary(report).items() if name != "locations"}
     attempt = scene.task(pushed=old)
     scene.store(replace(report, attempt=replace(report.attempt, id=attempt)))
-    page = Html(get("dataset", place="orders of lake.gate").text)
+    page = Html(get("dataset", location="orders of lake.gate").text)
     assert "rows 5,000 version 7 read from s3://lake/orders" in page.text
 
 
@@ -140,7 +140,7 @@ def test_a_location_lists_the_gates_that_promote_into_it(get: Get, scene: Scene)
     promoted = report_of(outcome=Outcome.PASSED, verdicts=(NULLS,), datasets=(done,))
     scene.ran(promoted)
     assert "not read s3://lake/silver promoted by lake.gate" in Html(get("datasets").text).text
-    page = Html(get("dataset", place="s3://lake/silver").text)
+    page = Html(get("dataset", location="s3://lake/silver").text)
     assert "promoted here by lake.gate" in page.text
     assert "No gate reads this dataset." in page.text
 
@@ -166,4 +166,4 @@ def test_the_index_is_searched_by_words_and_outcome(get: Get, scene: Scene) -> N
 def test_a_scaled_value_shows_its_raw_value_and_multiplier(get: Get, scene: Scene) -> None:
     scaled = replace(NOT_EMPTY, value=634, scaled_value=951, multiplier=1.5)
     scene.ran(report_of(verdicts=(scaled,), outcome=Outcome.PASSED))
-    assert "951 = 634 \N{MULTIPLICATION SIGN}1.5" in Html(get("dataset", place=PLACE).text).text
+    assert "951 = 634 \N{MULTIPLICATION SIGN}1.5" in Html(get("dataset", location=PLACE).text).text

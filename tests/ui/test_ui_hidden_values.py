@@ -60,11 +60,11 @@ def test_no_masked_value_is_seen_in_airflow(
     seen["the notification"] = json.dumps(asdict(notification))
     run = f"dag_id=lake&task_id=gate&run_id={gate.run_key.scheduler_run}"
     files = [
-        f"rows.csv?{run}&check={quote(verdict.check)}&name={quote(verdict.name)}"
+        f"rows.csv?{run}&check={quote(verdict.check)}&assertion={quote(verdict.name)}"
         for verdict in report.verdicts
         if verdict.failing_rows
     ]
-    places = [f"dataset?place={quote(ref.path or '')}" for ref in datasets]
+    places = [f"dataset?location={quote(ref.path or '')}" for ref in datasets]
     of_gate = [f"{page}?{run}" for page in ("gate", "incident", "runs")]
     as_json = [f"api/v1/{page}" for page in ("board", "datasets", "slices", *of_gate)]
     for page in ("board", "datasets", "alerts", "review", *places, *of_gate, *as_json, *files):

@@ -122,7 +122,7 @@ def test_parameters_are_escaped(get: Get, tab: Get, scene: Scene, text: str) -> 
     assert_harmless(tab(attempt=text, map_index=text))
     assert_harmless(get("datasets", search=text, outcome=text))
     pages = (
-        get("dataset", place=text),
+        get("dataset", location=text),
         get("contract", id=text),
         tab(run_id=text),
         tab(task_id=text),

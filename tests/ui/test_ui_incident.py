@@ -93,7 +93,7 @@ def test_neighbouring_open_slices_are_shown_with_all_dates_and_failures(
         "First bad and last good content orders: first bad version 99, 5,000 rows of 2024-03-19, "
         "last good version 98, 5,000 rows of 2024-03-18; s3://lake/orders"
     ) in page.text
-    earlier = Html(get(f"{HERE}&on=2024-03-17").text)
+    earlier = Html(get(f"{HERE}&date=2024-03-17").text)
     assert "lake.gate data of 2024-03-17" in earlier.text
     about, _, rest = earlier.text.partition("Where the failing rows are")
     assert "2024-03-20" not in about  # the rows of the sample have it
@@ -183,10 +183,10 @@ def test_a_repaired_incident_stays_with_its_times_and_its_link(
 ) -> None:
     days_of(scene, "bpbbb")
     gone = "2024-03-18"
-    form = form_of(get(f"{HERE}&on={gone}", "eve").text, "acknowledged")
+    form = form_of(get(f"{HERE}&date={gone}", "eve").text, "acknowledged")
     assert post("incident", **form, text="I am on it").status_code == 303
     repaired(scene, 50, date(2024, 3, 18))
-    page = Html(get(f"{HERE}&on={gone}").text)
+    page = Html(get(f"{HERE}&date={gone}").text)
     assert "✓ repaired lake.gate data of 2024-03-18" in page.text
     assert "03-19 14:00 UTC ✓ repaired data of 2024-03-18, attempt 2" in page.text
     assert "eve takes it: I am on it" in page.text
@@ -200,7 +200,7 @@ def test_a_repaired_incident_stays_with_its_times_and_its_link(
 def test_the_link_stays_when_airflow_has_forgotten_the_runs(get: Get, scene: Scene) -> None:
     scene.dag()
     scene.store(report_of())
-    page = Html(get(f"{HERE}&on={DAY}", "eve").text)
+    page = Html(get(f"{HERE}&date={DAY}", "eve").text)
     assert "✕ blocked lake.gate" in page.text
     assert "Airflow no longer knows these runs: trigger the DAG for the dates." in page.text
 
@@ -211,17 +211,17 @@ def test_the_link_stays_when_a_gate_of_several_suites_is_forgotten_or_has_a_new_
     scene.dag()
     report = report_of()
     scene.store(replace(report, run_key=replace(report.run_key, gate="lake.gate/Orders")))
-    assert "✕ blocked lake.gate/Orders" in Html(get(f"{HERE}&on={DAY}").text).text
+    assert "✕ blocked lake.gate/Orders" in Html(get(f"{HERE}&date={DAY}").text).text
     earlier = report_of(2, on=DAY - timedelta(days=30))
     scene.ran(replace(earlier, run_key=replace(earlier.run_key, gate="orders")), number=2)
     for days_ago in range(14):  # the last ones by which a gate is known
         later = report_of(9 + days_ago, on=DAY - timedelta(days=days_ago), outcome=Outcome.PASSED)
         key = replace(later.run_key, gate="shop orders")
         scene.ran(replace(later, run_key=key), number=9 + days_ago)
-    page = get(f"{HERE}&on={DAY - timedelta(days=30)}").text
+    page = get(f"{HERE}&date={DAY - timedelta(days=30)}").text
     assert "✕ blocked orders" in Html(page).text
     scene.dag("pond", team="blue")
-    page = get(f"incident?dag_id=pond&task_id=gate&on={DAY - timedelta(days=30)}", "ben")
+    page = get(f"incident?dag_id=pond&task_id=gate&date={DAY - timedelta(days=30)}", "ben")
     assert page.status_code == 404  # of another DAG
 
 
@@ -231,7 +231,7 @@ def test_an_editor_closes_an_incident_with_a_reason(get: Get, post: Get, scene: 
     assert post("incident", **form, text="").status_code == 400
     older = [value for value, text in form_choices(get(HERE, "eve").text) if text == "2024-03-19"]
     post("incident", **{**form, "only": older[0]}, text="the store was shut")
-    page = Html(get(f"{HERE}&on=2024-03-19").text)
+    page = Html(get(f"{HERE}&date=2024-03-19").text)
     assert "closed lake.gate" in page.text
     assert "eve closed it: the store was shut" in page.text
     assert "lake.gate data of 2024-03-20" in Html(get(HERE).text).text
@@ -268,7 +268,7 @@ def test_a_group_is_detected_with_its_first_verdict_and_taken_by_who_took_one_of
 def test_a_missing_incident_is_not_found(get: Get, scene: Scene) -> None:
     days_of(scene, "pp")
     assert get(HERE).status_code == 404
-    assert get(f"{HERE}&on=1999-01-01").status_code == 404
+    assert get(f"{HERE}&date=1999-01-01").status_code == 404
 
 
 def test_the_tab_and_the_board_link_to_the_incident(get: Get, tab: Get, scene: Scene) -> None:
@@ -307,7 +307,7 @@ def test_a_note_belongs_to_its_incident_only(get: Get, post: Get, scene: Scene) 
     days_of(scene, "bpb")
     post("incident", **form_of(get(HERE, "eve").text, "comment"), text="a new one")
     assert "a new one" in get(HERE).text
-    assert "a new one" not in get(f"{HERE}&on=2024-03-18").text
+    assert "a new one" not in get(f"{HERE}&date=2024-03-18").text
 
 
 def test_only_editors_of_the_dag_write(get: Get, post: Get, scene: Scene) -> None:
@@ -419,7 +419,7 @@ def test_slices_of_one_date_have_their_own_incidents(get: Get, scene: Scene) -> 
         key = RunKey("lake.gate", DAY, f"manual__{store}")
         text = f'{{"rows": {{"store": "{store}"}}}}'
         scene.store(report_of(number, run_key=key, slice=text))
-    page = Html(get(f"{HERE}&on={DAY}").text)
+    page = Html(get(f"{HERE}&date={DAY}").text)
     assert "lake.gate , 2 dates" in page.text
     key = RunKey("lake.gate", DAY, "manual__basel")
     scene.store(
@@ -432,7 +432,7 @@ def test_slices_of_one_date_have_their_own_incidents(get: Get, scene: Scene) -> 
             started_at=NOON + timedelta(hours=1),
         )
     )
-    page = Html(get(f"{HERE}&on={DAY}").text)
+    page = Html(get(f"{HERE}&date={DAY}").text)
     assert "store = zurich" in page.text
     assert "2 dates" not in page.text
 

@@ -31,7 +31,7 @@ ANSWERS = {
     REPORT: ("assertions", 0, "verdict", "assertion"),
     f"runs?{TASK}": ("rows", 0, "worst"),
     "datasets": ("rows", 0, "gates", 0, "worst", "assertion"),
-    "dataset?place=s3://lake/orders": ("gates", 0, "assertions", 0, "newest", "assertion"),
+    "dataset?location=s3://lake/orders": ("gates", 0, "assertions", 0, "newest", "assertion"),
     "alerts": ("groups", 0, "gate"),
     "review": ("proposals", 0, "stored", "proposal", "gate"),
     "coverage": ("tables", 0, "checked_by", 0),

@@ -261,11 +261,11 @@ def _later() -> datetime:
 
 
 def test_redirects_stay_on_this_site(post: Get, form: Fields) -> None:
-    sent = {**form, "back": "//evil.example", "dag": "//evil.example"}
+    sent = {**form, "back": "//evil.example", "dag_id": "//evil.example"}
     place = post("label", **sent, ground_truth="real").headers["location"]
     assert place.startswith("gate?")
     place = post("label", **{**sent, "back": "alerts"}, ground_truth="real").headers["location"]
-    assert place == "alerts?dag=%2F%2Fevil.example"
+    assert place == "alerts?dag_id=%2F%2Fevil.example"
 
 
 def test_a_read_only_store_disables_the_buttons_with_a_notice(
@@ -338,11 +338,11 @@ def test_a_date_without_rows_is_one_alert_which_names_what_else_failed(
 def test_a_labelled_alert_leaves_the_list_and_the_count(get: Get, post: Get, scene: Scene) -> None:
     scene.days("bbb")
     assert "3 unlabeled alerts" in Html(get("board", "ada").text).text
-    html = get("alerts", "eve", dag="lake").text
+    html = get("alerts", "eve", dag_id="lake").text
     (form,) = Html(html).forms
     newest = _picks(html)[f"orders.id.null_share, data of {DAY}"]
     answer = post("label", **form, pick=newest, ground_truth="real")
-    assert answer.headers["location"] == "alerts?dag=lake"
+    assert answer.headers["location"] == "alerts?dag_id=lake"
     assert labels(scene)[0].date == DAY
     assert "2 unlabeled alerts" in Html(get("board", "ada").text).text
     text = Html(get("alerts", "eve").text).text
@@ -501,7 +501,7 @@ def test_an_instance_of_a_mapped_gate_has_alerts_labels_and_a_history_of_its_own
 
 def test_alerts_of_unreadable_dags_are_hidden(get: Get, scene: Scene) -> None:
     scene.days("bb")
-    answer = get("alerts", "ben", dag="lake")
+    answer = get("alerts", "ben", dag_id="lake")
     assert "null_share" not in answer.text
     assert "lake.gate" not in answer.text
     assert Html(get("alerts", "ada").text).forms == []

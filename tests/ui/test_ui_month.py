@@ -114,7 +114,7 @@ def test_a_month_is_decided_on_the_pages_alone(scene: Scene, look: Callable[...,
     assert "answer in Airflow until" in listed
 
     # The day of a campaign: unusual, and correct.
-    person.follow(f"th a[href*='on={UNUSUAL}']")
+    person.follow(f"th a[href*='date={UNUSUAL}']")
     person.open("The data is unusual but correct")
     person.type('form[aria-label="Accept this data"] textarea', "campaign of the shop")
     person.follow('form[aria-label="Accept this data"] button[type=submit]')
@@ -122,7 +122,7 @@ def test_a_month_is_decided_on_the_pages_alone(scene: Scene, look: Callable[...,
 
     # No one needs this day any more.
     person.follow("nav.bar a[href=slices]")
-    person.follow(f"th a[href*='on={GIVEN_UP}']")
+    person.follow(f"th a[href*='date={GIVEN_UP}']")
     person.open("This date is not needed")
     person.type("form[aria-label=Close] input[name=text]", "the shop was closed")
     person.follow("form[aria-label=Close] button[type=submit]")

@@ -81,7 +81,7 @@ def test_the_history_of_a_dataset_marks_promotions(get: Get, scene: Scene) -> No
     scene.dag()
     for number, passed in enumerate((True, False, True), 1):
         scene.ran(promoting(number, passed=passed, days_ago=3 - number), number=number)
-    answer = get("dataset", place=PLACE)
+    answer = get("dataset", location=PLACE)
     page = Html(answer.text)
     assert (
         f"2024-03-20 passed 5,000 7 version 43 of {BRONZE} "
@@ -96,6 +96,6 @@ def test_without_promotions_the_history_has_no_column_for_them(get: Get, scene: 
     scene.dag()
     for number in (1, 2):
         scene.ran(report_of(number, on=DAY - timedelta(days=number)), number=number)
-    page = Html(get("dataset", place=PLACE).text)
+    page = Html(get("dataset", location=PLACE).text)
     assert "date gate rows version 2024-03-19 blocked 5,000 7" in page.text
     assert "promoted" not in page.text

@@ -44,7 +44,7 @@ def test_ids_are_quoted_in_the_addresses_of_airflow(tab: Get, scene: Scene) -> N
 
 def test_every_bar_point_and_date_opens_its_run(get: Get, tab: Get, scene: Scene) -> None:
     scene.days("ppb")
-    for page in (tab().text, get("board").text, get("dataset", place=PLACE).text):
+    for page in (tab().text, get("board").text, get("dataset", location=PLACE).text):
         opened = {
             str(link["href"])
             for link in Html(page).all("a")
@@ -67,7 +67,7 @@ def test_the_list_of_runs_has_filters(get: Get, scene: Scene) -> None:
     assert "2024-03-20" not in blocked
     since = Html(get(f"{RUNS}&since=2024-03-19&until=2024-03-19").text).text
     assert "1 run" in since
-    odd = Html(get(f"{RUNS}&since=yesterday&outcome=great&instance=x&page=99").text).text
+    odd = Html(get(f"{RUNS}&since=yesterday&outcome=great&map_index=x&page=99").text).text
     assert "4 runs" in odd
 
 
@@ -133,7 +133,7 @@ def test_runs_without_a_report_stand_between_the_others_by_their_dates(
         ("until=2024-03-19", ["2024-03-19"]),
         ("since=2024-03-20", ["2024-03-20"]),
         ("part=whole", ["2024-03-20"]),
-        ("instance=3", []),
+        ("map_index=3", []),
     ],
 )
 def test_the_filters_choose_runs_without_a_report_as_well(

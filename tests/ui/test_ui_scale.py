@@ -81,9 +81,9 @@ def test_every_page_loads_within_a_second(get: Get, tab: Get, scene: Scene) -> N
         "gate": tab,
         "board": lambda: get("board"),
         "datasets": lambda: get("datasets"),
-        "dataset": lambda: get("dataset", place=PLACE),
+        "dataset": lambda: get("dataset", location=PLACE),
         "contract": lambda: get("contract", id="orders"),
-        "incident": lambda: get("incident", dag_id="lake", task_id="gate", on=DAY),
+        "incident": lambda: get("incident", dag_id="lake", task_id="gate", date=DAY),
         "slices": lambda: get("slices"),
         "alerts": lambda: get("alerts"),
     }
@@ -91,5 +91,5 @@ def test_every_page_loads_within_a_second(get: Get, tab: Get, scene: Scene) -> N
         ask()  # the first request of a process pays for its imports
     taken = {name: min(seconds(ask) for _ in range(3)) for name, ask in pages.items()}
     assert "last 60 runs" in tab().text
-    assert "1 of 30 failed" in get("dataset", place=PLACE).text
+    assert "1 of 30 failed" in get("dataset", location=PLACE).text
     assert {name for name, time_s in taken.items() if time_s > MOST_SECONDS} == set(), taken

@@ -204,7 +204,7 @@ def test_an_ended_incident_says_where_its_rows_are(get: Get, scene: Scene) -> No
     passed = report_of(2, outcome=Outcome.PASSED, verdicts=(NULLS,), datasets=THERE)
     second = Attempt(2, "again")
     scene.store(replace(passed, started_at=again, finished_at=again, attempt=second))
-    page = json_of(get, f"{HERE}&on={DAY}")
+    page = json_of(get, f"{HERE}&date={DAY}")
     ((there,),) = page["judged"].values()
     assert page["group"][0]["status"] == "repaired"
     assert there["promoted"] == {
@@ -214,7 +214,7 @@ def test_an_ended_incident_says_where_its_rows_are(get: Get, scene: Scene) -> No
         "at": "2024-03-20T14:00:00Z",
         "left_out": 0,
     }
-    text = Html(get(f"{HERE}&on={DAY}").text).text
+    text = Html(get(f"{HERE}&date={DAY}").text).text
     assert "not in" not in text
     assert "244 rows are in s3://lake/silver , version 14, by attempt 2 , repaired at" in text
     assert "promoted 244 rows, version 14 s3://lake/silver" in text
@@ -366,7 +366,7 @@ def test_a_closed_incident_says_that_its_rows_stay_out(get: Get, post: Get, scen
     scene.ran(report_of(1, datasets=HELD))
     form = form_of(get(HERE, "eve").text, "closed")
     assert post("incident", **form, text="the shop was shut").status_code == 303
-    text = Html(get(f"{HERE}&on={DAY}").text).text
+    text = Html(get(f"{HERE}&date={DAY}").text).text
     assert "258 rows stay out of s3://lake/silver , closed by eve at" in text
     assert "“the shop was shut”" in text
     assert "promoted no rows not in s3://lake/silver" in text

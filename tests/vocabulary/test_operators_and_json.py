@@ -44,6 +44,11 @@ FORMER = {
     "timeout": "validation_timeout",
     "on_warning": "on_warning_callback",
     "seconds_to_detect": "time_to_detect_seconds",
+    "ts": "at",
+    "param": "tunable",
+    "agent": "author",
+    "dialect": "format",
+    "claim": "after, or expression",
 }
 """Words that had another name for the same thing."""
 
@@ -152,6 +157,24 @@ def test_the_keys_of_the_api_are_known_words() -> None:
     lines = MEMBERS.read_text(encoding="utf-8").splitlines()
     used = {name for line in lines for name in line.partition(": ")[2].split()}
     require_known("keys of the API", used)
+
+
+@pytest.mark.airflow
+def test_the_parameters_of_pages_are_known_words() -> None:
+    """Links in emails, in chats and in webhooks have them, and programs that read `api/v1/`."""
+    from fastapi.dependencies.utils import get_flat_dependant
+    from fastapi.routing import APIRoute
+
+    from dqx_airflow.ui.app import app
+
+    routes = [route for route in app.routes if isinstance(route, APIRoute)]
+    assert len(routes) > 20
+    used = {
+        parameter.alias
+        for route in routes
+        for parameter in get_flat_dependant(route.dependant).query_params
+    }
+    require_known("parameters of pages", used)
 
 
 @pytest.mark.airflow
