@@ -164,6 +164,20 @@ def enforce(
     return owner, assertion
 
 
+def is_experimental(suite: nodes.Suite, assertion: str) -> bool | None:
+    """Whether `enforce` can let an assertion block; False if it can block already, None if the
+    suite does not have it."""
+    named = [
+        node
+        for check in suite.checks
+        for node in check.assertions
+        if node.name is not None and node.name.value == assertion
+    ]
+    if named:
+        return all(node.is_annotated("experimental") for node in named)
+    return None if watch_behind(suite.checks, assertion) is None else True
+
+
 @dataclass(frozen=True, slots=True)
 class TakenOver:
     """The values taken over from a shadow, and the names of other assertions that they change."""

@@ -7,6 +7,7 @@ import json
 import random
 import shlex
 import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -157,16 +158,47 @@ def test_what_may_block_is_a_file_of_commands_that_someone_runs(home: Path) -> N
     shutil.rmtree(home / "gates")
     output = init(home, "--calls-per-month", "3")
     script = (home / "gates" / "blocking.sh").read_text()
-    calls = [shlex.split(line) for line in script.splitlines() if line.startswith("dql ")]
+    calls = [shlex.split(line) for line in script.splitlines() if line.startswith("enforce ")]
     assert f"{len(calls)} of " in output
     assert "about " in output
     suite = home / "gates" / "suites" / "sales" / "orders.dql"
     before = suite.read_text()
     own = [call for call in calls if "orders.key" in call]
     assert len(own) == 1  # nothing was enforced yet
-    done = dql(*own[0][1:], "--author", "ana", cwd=home / "gates")
+    done = dql("tune", *own[0], "--author", "ana", cwd=home / "gates")
     assert done.returncode == 0, done.output
     assert suite.read_text().count("@experimental") == before.count("@experimental") - 1
+    # Once more: the file is of the first call, and says so.
+    assert "rm blocking.sh" in init(home, "--calls-per-month", "9")
+    (home / "gates" / "blocking.sh").unlink()
+    # What blocks already, and what someone deleted, is not in a new one.
+    visits = home / "gates" / "suites" / "web" / "visits.dql"
+    visits.write_text(visits.read_text().replace('name "visits.', 'name "our.'))
+    init(home, "--calls-per-month", "9")
+    script = (home / "gates" / "blocking.sh").read_text()
+    assert "orders.customer_id.filled" in script
+    assert "orders.key" not in script
+    assert "visits.key" not in script
+
+
+@pytest.mark.parametrize("name", ["it's $(touch hacked)", "-x; `touch hacked`", 'a\\b "c"'])
+def test_no_name_is_read_by_the_shell(name: str, tmp_path: Path) -> None:
+    numbers = list(range(20 * 30))
+    on = [day for day in DAYS for _ in range(30)]
+    columns: dict[str, object] = {"id": numbers, name: ["v"] * len(on), "ds": on}
+    write_parquet(tmp_path / "lake" / name / "t.parquet", columns)
+    init(tmp_path, "--calls-per-month", "9")
+    # A shell in which dql prints its arguments.
+    script = 'dql() { shift 2; printf "%s\\n" "$1" "$3"; }\n'
+    script += (tmp_path / "gates" / "blocking.sh").read_text()
+    done = subprocess.run(
+        ["sh"], check=False, input=script, text=True, capture_output=True, cwd=tmp_path
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    printed = done.stdout.splitlines()
+    assert {*printed[::2]} == {f"suites/{name}/t.dql"}
+    assert f"t.{name}.filled" in printed[1::2]
+    assert not (tmp_path / "hacked").exists()
 
 
 def test_a_later_call_adds_a_table_and_keeps_what_a_person_wrote(home: Path) -> None:
@@ -365,6 +397,15 @@ def test_a_gate_that_someone_removed_stays_removed(home: Path) -> None:
         *(name for name in NAMES if name != "customers"),
         "new",
     ]
+
+
+def test_a_suite_that_someone_moved_is_not_drafted_again(home: Path) -> None:
+    suites, toml = home / "gates" / "suites", home / "gates" / "dqx.toml"
+    (suites / "sales" / "orders.dql").rename(suites / "shop.dql")
+    toml.write_text(toml.read_text().replace('"suites/sales/orders.dql"', '"suites/shop.dql"'))
+    before = files_in(home / "gates")
+    init(home)
+    assert files_in(home / "gates") == before
 
 
 def test_settings_to_which_no_table_can_be_added_are_refused_and_unchanged(tmp_path: Path) -> None:

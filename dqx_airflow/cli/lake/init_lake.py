@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta, timezone
 from pathlib import Path
@@ -18,12 +18,16 @@ from dqx_airflow.datasets.dqx_toml import FILE_NAME, Settings, is_toml, literal,
 from dqx_airflow.datasets.locations import is_inside, place_of
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.templates import filled
+from dqx_airflow.dql.check import check_source
+from dqx_airflow.dql.nodes import Suite
 from dqx_airflow.errors import DatasetError, RequestError
 from dqx_airflow.tuning.lake.found_tables import FoundTable, tables_in
+from dqx_airflow.tuning.lake.past_claims import PastClaim
 from dqx_airflow.tuning.lake.references import Reference, references_between
 from dqx_airflow.tuning.lake.suite_draft import drafted_suite
 from dqx_airflow.tuning.lake.table_draft import TableDraft
-from dqx_airflow.values import DatasetRef
+from dqx_airflow.tuning.review import is_experimental
+from dqx_airflow.values import DatasetRef, SourceFile
 
 DAG_ID = "lake_gates"
 BLOCKING = "blocking.sh"
@@ -43,6 +47,16 @@ class _Files:
         """Adds a file, unless it exists: then it belongs to a person."""
         if not (self.folder / name).exists():
             self.texts[name] = text
+
+    def suite_at(self, name: str) -> Suite | None:
+        """The suite in a file, new or not; None if it has errors."""
+        path = self.folder / name
+        try:
+            text = self.texts.get(name) or path.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError):
+            return None
+        checked = check_source(SourceFile(str(path), text), needs_suite=True)
+        return None if checked.errors else checked.suite
 
     def write(self) -> None:
         """:raises RequestError: a file cannot be written."""
@@ -97,7 +111,8 @@ def init_lake(
     drafts = kept.drafts([_as_set(table, settings) for table in found], days, now)
     references = references_between(drafts)
     files = _Files(folder)
-    _add_files(files, lake, drafts, references, settings, now.date())
+    suites = _suites_of(drafts, settings)
+    _add_files(files, lake, drafts, references, suites, settings, now.date())
     gone = []
     if not only and not exclude:
         there = {draft.name for draft in drafts}
@@ -107,10 +122,11 @@ def init_lake(
             for name in own
             if name not in there and is_inside(settings.refs[name].path or "", lake)
         ]
-    report = lake_report(drafts, references, kept.known, gone, calls_per_month)
+    claims, enforced = _claims_of_suites(files, drafts, suites)
+    report = lake_report(drafts, references, kept.known, gone, claims, enforced, calls_per_month)
     if report.blocking:
         assert calls_per_month is not None
-        files.add_new(BLOCKING, _blocking(report, drafts, calls_per_month))
+        files.add_new(BLOCKING, _blocking(report, suites, calls_per_month))
     files.write()
     if format == "json":
         typer.echo(command.json_if("json", report))
@@ -166,6 +182,7 @@ def _add_files(
     lake: str,
     drafts: Sequence[TableDraft],
     references: Sequence[Reference],
+    suites: Mapping[str, str],
     settings: Settings,
     today: date,
 ) -> None:
@@ -178,7 +195,7 @@ def _add_files(
         if draft.problem:
             continue
         own = [one for one in references if one.table == draft.name]
-        suite = _suite_of(draft)
+        suite = suites[draft.name]
         files.add_new(suite, drafted_suite(draft, own, wholes, today))
         has_dataset = draft.name in settings.datasets
         # A dataset with a suite and without a gate had one, which someone removed.
@@ -244,14 +261,36 @@ def _add_settings(files: _Files, added: str, settings: Settings, lake: str) -> N
     files.texts[FILE_NAME] = added
 
 
-def _suite_of(draft: TableDraft) -> str:
-    """The path of the suite of a table, in the folder of the drafts."""
-    return "/".join(filter(None, (_SUITES, draft.table.group, f"{draft.name}.dql")))
+def _suites_of(drafts: Sequence[TableDraft], settings: Settings) -> dict[str, str]:
+    """The paths of the suites of tables, in the folder of the drafts: of their gates, if there are
+    some."""
+    of_gates = {gate.datasets[0]: gate.suite for gate in reversed(settings.gates)}
+    suites = {}
+    for draft in drafts:
+        parts = filter(None, (_SUITES, draft.table.group, f"{draft.name}.dql"))
+        suites[draft.name] = of_gates.get(draft.name, "/".join(parts))
+    return suites
 
 
-def _blocking(report: LakeReport, drafts: Sequence[TableDraft], calls_per_month: float) -> str:
+def _claims_of_suites(
+    files: _Files, drafts: Sequence[TableDraft], suites: Mapping[str, str]
+) -> tuple[dict[str, list[PastClaim]], set[str]]:
+    """The past claims that the suites still have, by table; and the names of those that block
+    already."""
+    claims: dict[str, list[PastClaim]] = {}
+    enforced = set()
+    for draft in drafts:
+        suite = files.suite_at(suites[draft.name]) if draft.claims else None
+        if suite is None:
+            continue
+        states = {claim.name: is_experimental(suite, claim.name) for claim in draft.claims}
+        claims[draft.name] = [claim for claim in draft.claims if states[claim.name] is not None]
+        enforced |= {name for name, state in states.items() if state is False}
+    return claims, enforced
+
+
+def _blocking(report: LakeReport, suites: Mapping[str, str], calls_per_month: float) -> str:
     """The commands that let assertions block, for a person to review and to run."""
-    suites = {draft.name: _suite_of(draft) for draft in drafts}
     claims = sorted(report.blocking, key=lambda one: (suites[one.table], one.assertion))
     return filled(
         __package__,
@@ -274,5 +313,6 @@ def _next(files: _Files, report: LakeReport) -> str:
         folder=files.folder.resolve(),
         day=report.usual_day or date.today(),
         blocking=BLOCKING if report.blocking else None,
+        is_earlier=BLOCKING not in files.texts,
         dag_id=DAG_ID,
     )

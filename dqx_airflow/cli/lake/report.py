@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -12,6 +12,7 @@ import typer
 from dqx_airflow.cli.lake.drafts import KeptDraft
 from dqx_airflow.cli.reports import print_table
 from dqx_airflow.tuning.lake.calls import MONTH_DAYS, ExpectedClaim, expected_claims
+from dqx_airflow.tuning.lake.past_claims import PastClaim
 from dqx_airflow.tuning.lake.references import Reference
 from dqx_airflow.tuning.lake.table_draft import TableDraft
 
@@ -79,12 +80,16 @@ def lake_report(
     references: Sequence[Reference],
     known: Mapping[str, KeptDraft],
     gone: Sequence[str],
+    claims: Mapping[str, Sequence[PastClaim]],
+    enforced: Collection[str] = (),
     calls_per_month: float | None = None,
 ) -> LakeReport:
     """The report on drafts, with the references between their tables.
 
     :param known: the drafts of earlier runs, by name.
     :param gone: the names of gates whose tables are no longer there.
+    :param claims: the claims that the suites have, by table.
+    :param enforced: the names of claims that block already.
     :param calls_per_month: the most calls of all claims that may block.
     """
     rows = [
@@ -92,8 +97,8 @@ def lake_report(
         for draft in drafts
     ]
     rows += [TableRow(name, name, "gone", problem="the table is gone") for name in gone]
-    claims = {draft.name: draft.claims for draft in drafts}
-    return LakeReport(tuple(rows), tuple(expected_claims(claims, calls_per_month)))
+    expected = expected_claims(claims, calls_per_month, enforced)
+    return LakeReport(tuple(rows), tuple(expected))
 
 
 def _row(draft: TableDraft, references: Sequence[Reference], earlier: KeptDraft | None) -> TableRow:

@@ -41,7 +41,9 @@ class ExpectedClaim:
 
 
 def expected_claims(
-    claims: Mapping[str, Sequence[PastClaim]], calls_per_month: float | None
+    claims: Mapping[str, Sequence[PastClaim]],
+    calls_per_month: float | None,
+    enforced: Collection[str] = (),
 ) -> list[ExpectedClaim]:
     """The claims of all tables, by the weight of their kinds and the calls that they make.
 
@@ -51,6 +53,7 @@ def expected_claims(
     :param claims: the claims by table.
     :param calls_per_month: the calls that all that block may make together; None if nothing is to
         block.
+    :param enforced: the names of claims that block already, whose calls count first.
     """
     judged: dict[str, int] = defaultdict(int)
     failed: dict[str, float] = defaultdict(lambda: _BEFORE_ANY)
@@ -68,7 +71,7 @@ def expected_claims(
                 ExpectedClaim(table, claim.name, claim.judged, claim.failed, MONTH_DAYS * rate)
             )
     expected.sort(key=_rank)
-    return _chosen(expected, calls_per_month)
+    return _chosen(expected, calls_per_month, enforced)
 
 
 def _rank(claim: ExpectedClaim) -> tuple[int, float, str, str]:
@@ -77,13 +80,16 @@ def _rank(claim: ExpectedClaim) -> tuple[int, float, str, str]:
     return weight, claim.calls_per_month, claim.table, claim.assertion
 
 
-def _chosen(expected: Sequence[ExpectedClaim], most: float | None) -> list[ExpectedClaim]:
-    """The claims, of which those block that call little enough together."""
-    total = 0.0
+def _chosen(
+    expected: Sequence[ExpectedClaim], most: float | None, enforced: Collection[str]
+) -> list[ExpectedClaim]:
+    """The claims, of which those block that call little enough together, and do not block yet."""
+    total = sum(claim.calls_per_month for claim in expected if claim.assertion in enforced)
     chosen = []
     names = {claim.assertion for claim in expected}
     for claim in expected:
-        is_possible = most is not None and claim.judged > 0 and not _is_second(claim, names)
+        is_judged = claim.judged > 0 and claim.assertion not in enforced
+        is_possible = most is not None and is_judged and not _is_second(claim, names)
         blocks = is_possible and total + claim.calls_per_month <= (most or 0)
         if blocks:
             total += claim.calls_per_month

@@ -216,7 +216,8 @@ def _special_table(folder: Path, top: Path) -> FoundTable | None:
         log = [_data_file(path) for path in sorted((folder / "_delta_log").glob("*.json"))]
         data = [file for file in _files_below(folder) if _format_of(file.path) == "parquet"]
         return replace(_table(folder, top, "delta", log), size=sum(file.size for file in data))
-    if any((folder / "metadata").glob("*.metadata.json")):
+    metadata = folder / "metadata"
+    if os.path.isdir(metadata) and any(metadata.glob("*.metadata.json")):
         problem = "an Iceberg table: draft its suite with dql suggest and table:NAME"
         return replace(_table(folder, top, "iceberg", []), problem=problem)
     return None
