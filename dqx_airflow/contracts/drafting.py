@@ -33,6 +33,10 @@ class ObservedColumn:
 
     `values` are all values, for strings with few distinct values; `pattern` matches all strings.
     Neither is recorded for personal data.
+
+    :param distinct: the number of different values; None if they are many and repeat.
+    :param read_for_pattern: the number of strings that were compared with the pattern; None if all
+        were.
     """
 
     name: str
@@ -43,6 +47,7 @@ class ObservedColumn:
     highest: int | float | None = None
     values: tuple[str, ...] = ()
     pattern: str | None = None
+    read_for_pattern: int | None = None
     is_personal: bool = False
 
     @property

@@ -234,9 +234,11 @@ class Backtest:
 
     :param suite: without errors, its macros expanded; `judge()` uses its values by default.
     :param days: one for each date, and for each instance of a mapped gate on it.
+    :param first: the first date that is judged; the days before it are only compared with.
     """
 
-    def __init__(self, suite: nodes.Suite, days: Sequence[PastDay]) -> None:
+    def __init__(self, suite: nodes.Suite, days: Sequence[PastDay], first: date = date.min) -> None:
+        self._first = first
         if suite.watched:
             names = (name for day in days for _, name in day.verdicts)
             suite = with_columns(suite, claims_named(names))
@@ -411,7 +413,8 @@ class Backtest:
     def _grouped(self) -> list[_Profiled]:
         grouped: dict[tuple[str, ...], list[int]] = {}
         for index, names in enumerate(self.profiles):
-            grouped.setdefault(names, []).append(index)
+            if self.days[index].date >= self._first:
+                grouped.setdefault(names, []).append(index)
         return [
             _Profiled(on, tuple(indexes), self._plan(self.suite, on))
             for indexes in grouped.values()
@@ -492,7 +495,8 @@ class Backtest:
         self, limit: model.Applied, planned: model.PlannedAssertion, plan: model.Plan
     ) -> list[UsualLimits | None]:
         if limit.terms not in self._usual:
-            self._usual[limit.terms] = self._past_judge.limits_of(limit, planned, plan)
+            limits = self._past_judge.limits_of(limit, planned, plan, self._first)
+            self._usual[limit.terms] = limits
         return self._usual[limit.terms]
 
     def _statuses(self, row: int, number: int, planned: model.PlannedAssertion) -> _Statuses:

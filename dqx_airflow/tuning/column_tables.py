@@ -242,6 +242,12 @@ def _csv(place: str, options: ReaderOptions) -> ColumnTable:
     return ColumnTable(tuple(typed), types, texts.num_rows, lambda name: typed[name][1])
 
 
+def column_table(rows: Any) -> ColumnTable:
+    """A table that is in memory, as an Arrow table."""
+    types = {field.name: _spark_type(field.type) for field in rows.schema}
+    return ColumnTable(tuple(types), types, rows.num_rows, rows.column)
+
+
 def _json(place: str, _: ReaderOptions) -> ColumnTable:
     files = _files(Path(place), (".json", ".jsonl", ".ndjson")) or [Path(place)]
     parts = [pa.json.read_json(file) for file in files]

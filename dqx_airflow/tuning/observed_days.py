@@ -3,12 +3,14 @@ each day, by its date column."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
 from typing import Any
 
+import numpy
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -16,28 +18,45 @@ from dqx_airflow.errors import DatasetError, RequestError
 from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.tuning.column_tables import ColumnTable, texts_of
 from dqx_airflow.tuning.suggested import Seen, SeenDays
-from dqx_airflow.tuning.table_profile import newest_timestamp, profile_of_columns
+from dqx_airflow.tuning.table_profile import MOST_VALUES, newest_timestamp, profile_of_columns
 from dqx_airflow.values import DatasetRef
 from dqx_airflow.values.typed_values import days_before
 
+_MOST_SHORT_TEXTS = 1_500_000_000
 
-def profile_of_last_days(table: ColumnTable, ref: DatasetRef, place: str, days: int) -> Seen:
-    """The profile of a table as the dataset of a suite: of its last days, if it has a date column.
 
-    :raises RequestError: the table lacks the date column.
-    :raises DatasetError: no row has a date.
+@dataclass(frozen=True, slots=True)
+class DayRows:
+    """Rows of a table in the order of their days, so that the rows of a day are a slice.
+
+    :param column: the name of its date column.
+    :param rows: the number of rows of each day, in ascending order of the days.
     """
-    seen_days = None
-    if ref.date_column:
-        table, seen_days = _last_days(table, ref, days)
-    file_format = ref.format if ref.path else None
-    profile = profile_of_columns(table, ref.name, place, file_format, ref.masked)
-    return Seen(ref.name, profile, seen_days, newest_timestamp(table, profile))
+
+    table: ColumnTable
+    column: str
+    rows: Mapping[date, int]
+
+    def before(self, day: date) -> DayRows:
+        """The rows of the days before a day."""
+        rows = {on: count for on, count in self.rows.items() if on < day}
+        number = sum(rows.values())
+
+        def column(name: str) -> Any:
+            return self.table.column(name).slice(0, number)
+
+        return replace(self, table=replace(self.table, rows=number, column=column), rows=rows)
+
+    def by_day(self, values: Any) -> Iterator[tuple[date, Any]]:
+        """Yields each day with its part of the values of a column."""
+        start = 0
+        for on, count in self.rows.items():
+            yield on, values.slice(start, count)
+            start += count
 
 
-def _last_days(table: ColumnTable, ref: DatasetRef, days: int) -> tuple[ColumnTable, SeenDays]:
-    """The rows of the last days of a table that have a date, and the figures of each day, which a
-    column adds when it is read.
+def day_rows(table: ColumnTable, ref: DatasetRef, days: int) -> DayRows:
+    """The rows of the last days of a table that have a date.
 
     :raises RequestError: it has no such date column.
     :raises DatasetError: no row has a date.
@@ -46,39 +65,109 @@ def _last_days(table: ColumnTable, ref: DatasetRef, days: int) -> tuple[ColumnTa
     last = pc.max(all_dates).as_py()
     if last is None:
         raise DatasetError(f"no row of {ref.name} has a date in {date_column}")
-    wanted = pc.fill_null(pc.greater(all_dates, days_before(last, days)), False)
-    dates = pc.filter(all_dates, wanted)
-    seen = SeenDays(date_column, dict(sorted(counted(dates).items())))
+    first = days_before(last, days)
+    rows = {day: count for day, count in counted(all_dates).items() if day and day > first}
+    order = _order_of_days(all_dates, pa.scalar(first, pa.date32()))
 
     def column(name: str) -> Any:
-        values = pc.filter(table.column(name), wanted)
+        values = table.column(name)
+        if isinstance(order, slice):
+            return values.slice(order.start, order.stop - order.start)
+        return _taken(values, order)
+
+    of_days = replace(table, rows=sum(rows.values()), column=column)
+    return DayRows(of_days, date_column, dict(sorted(rows.items())))
+
+
+def _order_of_days(dates: Any, first: Any) -> Any:
+    """The positions of the rows after a date, in the order of their dates: a slice if they are
+    stored in that order."""
+    if isinstance(dates, pa.ChunkedArray):
+        dates = dates.combine_chunks()
+    wanted = pc.indices_nonzero(pc.fill_null(pc.greater(dates, first), False))
+    numbers = pc.cast(pc.take(dates, wanted), pa.int32()).to_numpy(zero_copy_only=False)
+    if numpy.all(numbers[:-1] <= numbers[1:]):
+        start, end = int(wanted[0].as_py()), int(wanted[-1].as_py()) + 1
+        if end - start == len(wanted):
+            return slice(start, end)
+        return wanted
+    return pc.take(wanted, pa.array(numpy.argsort(numbers, kind="stable")))
+
+
+def _taken(values: Any, positions: Any) -> Any:
+    """The values at some positions. More than 2 GB of strings have no common 32-bit offsets."""
+    if pa.types.is_string(values.type) and values.nbytes > _MOST_SHORT_TEXTS:
+        values = pc.cast(values, pa.large_string())
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    return pc.take(values, positions)
+
+
+def profile_of_last_days(table: ColumnTable, ref: DatasetRef, place: str, days: int) -> Seen:
+    """The profile of a table as the dataset of a suite: of its last days, if it has a date column.
+
+    :raises RequestError: the table lacks the date column.
+    :raises DatasetError: no row has a date.
+    """
+    if ref.date_column:
+        return profile_of_days(day_rows(table, ref, days), ref, place)
+    return _profile(table, ref, place, None)
+
+
+def profile_of_days(of_days: DayRows, ref: DatasetRef, place: str) -> Seen:
+    """The profile of rows with days, to which a column adds the figures of each day when it is
+    read."""
+    seen = SeenDays(of_days.column, of_days.rows)
+    table = of_days.table
+
+    def column(name: str) -> Any:
+        values = table.column(name)
         if values.null_count:
-            seen.nulls[name] = counted(pc.filter(dates, pc.is_null(values)))
+            nulls = ((on, part.null_count) for on, part in of_days.by_day(values))
+            seen.nulls[name] = {on: count for on, count in nulls if count}
         family = family_of(table.types[name])
         if family is Family.NUMBER and len(values):
-            seen.numbers[name] = _numbers_of_days(dates, values)
+            seen.numbers[name] = _numbers_of_days(of_days.by_day(values))
         elif family is Family.TEXT:
-            seen.rare[name] = _share_of_rare(dates, values, seen.rows)
+            seen.rare[name] = _share_of_rare(of_days.by_day(values), seen.rows)
         return values
 
-    return replace(table, rows=sum(seen.rows.values()), column=column), seen
+    return _profile(replace(table, column=column), ref, place, seen)
 
 
-def _share_of_rare(dates: Any, values: Any, rows: Mapping[date, int]) -> Fraction:
-    """The largest share of the rows of a day whose strings are on no other day."""
-    table = pa.table({"on": dates, "it": texts_of(values)}).drop_null()
-    of_values = table.group_by("it").aggregate([("on", "min"), ("on", "max"), ("on", "count")])
-    rare = of_values.filter(pc.equal(of_values["on_min"], of_values["on_max"]))
-    of_days = rare.group_by("on_min").aggregate([("on_count", "sum")]).to_pylist()
-    shares = (Fraction(day["on_count_sum"], rows[day["on_min"]]) for day in of_days)
-    return max(shares, default=Fraction(0))
+def _profile(table: ColumnTable, ref: DatasetRef, place: str, days: SeenDays | None) -> Seen:
+    file_format = ref.format if ref.path else None
+    profile = profile_of_columns(table, ref.name, place, file_format, ref.masked)
+    return Seen(ref.name, profile, days, newest_timestamp(table, profile))
 
 
-def _numbers_of_days(dates: Any, values: Any) -> dict[date, tuple[float, float, float]]:
+def _share_of_rare(by_day: Iterable[tuple[date, Any]], rows: Mapping[date, int]) -> Fraction:
+    """The largest share of the rows of a day whose strings are on no other day; 1 if there are too
+    many strings for a set."""
+    found: dict[str, tuple[date, int] | None] = {}
+    for on, part in by_day:
+        counts = pc.value_counts(texts_of(part).drop_null())
+        if len(counts) > MOST_VALUES or len(found) > MOST_VALUES:
+            return Fraction(1)
+        for entry in counts.to_pylist():
+            text = entry["values"]
+            found[text] = None if text in found else (on, entry["counts"])
+    rare: dict[date, int] = defaultdict(int)
+    for one in found.values():
+        if one is not None:
+            rare[one[0]] += one[1]
+    return max((Fraction(count, rows[on]) for on, count in rare.items()), default=Fraction(0))
+
+
+def _numbers_of_days(by_day: Iterable[tuple[date, Any]]) -> dict[date, tuple[float, float, float]]:
     """The minimum, maximum and mean of numbers on each day that has some."""
-    table = pa.table({"on": dates, "it": pc.cast(values, pa.float64(), safe=False)}).drop_null()
-    by_day = table.group_by("on").aggregate([("it", "min"), ("it", "max"), ("it", "mean")])
-    return {row["on"]: (row["it_min"], row["it_max"], row["it_mean"]) for row in by_day.to_pylist()}
+    numbers = {}
+    for on, part in by_day:
+        floats = pc.cast(part, pa.float64(), safe=False)
+        if floats.null_count < len(floats):
+            ends = pc.min_max(floats)
+            numbers[on] = ends["min"].as_py(), ends["max"].as_py(), pc.mean(floats).as_py()
+    return numbers
 
 
 def counted(dates: Any) -> dict[date, int]:

@@ -14,6 +14,7 @@ import json
 from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta, timezone
+from functools import lru_cache
 from typing import TYPE_CHECKING, TypeAlias
 
 from dqx_airflow.dql import nodes
@@ -259,9 +260,9 @@ class PastJudge:
         return self._labels.get(day.instance, {})
 
     def limits_of(
-        self, limit: model.Applied, planned: model.PlannedAssertion, plan: model.Plan
+        self, limit: model.Applied, planned: model.PlannedAssertion, plan: model.Plan, first: date
     ) -> list[UsualLimits | None]:
-        """The usual limits of each day, computed for all days together."""
+        """The usual limits of each day, computed for all days together; None before the first."""
         known, kind, country, today, *before = limit.terms
         dataset = known.dataset if isinstance(known, model.KnownDay) else ""
         is_age = depends_on_now(today)
@@ -272,10 +273,10 @@ class PastJudge:
                 number -= _clock(day)
             series.setdefault(_place(day, dataset), {})[day.date] = number
         days = []
-        for day in self._days:
+        wanted = [day for day in self._days if day.date >= first]
+        for day in wanted:
             of_instance = series[_place(day, dataset)]
-            dates = (day.date - timedelta(days=lag) for lag in range(len(before), 0, -1))
-            values = [of_instance.get(on) for on in dates]
+            values = [of_instance.get(on) for on in _dates_before(day.date, len(before))]
             if is_age and day.now is not None:
                 values = [None if value is None else value + _clock(day) for value in values]
             for lag in day.measured.skipped:
@@ -285,7 +286,8 @@ class PastJudge:
             days.append(day_before(text, values))
         of_country = number_of(country)
         name = None if of_country is None else str(of_country)
-        return usual_limits(days, Kind(str(number_of(kind))), name)
+        limits = usual_limits(days, Kind(str(number_of(kind))), name)
+        return [*[None] * (len(self._days) - len(wanted)), *limits]
 
     def _known_values(
         self, term: model.Term, planned: model.PlannedAssertion, plan: model.Plan
@@ -388,6 +390,12 @@ class PastJudge:
                 self._known_keys.clear()
             keys = self._known_keys[id(planned)] = AssertionKeys(planned, needed, behind)
         return keys
+
+
+@lru_cache(maxsize=1_000)
+def _dates_before(on: date, days: int) -> tuple[date, ...]:
+    """The dates of a number of days before a date, the earliest first."""
+    return tuple(on - timedelta(days=lag) for lag in range(days, 0, -1))
 
 
 def _clock(day: PastDay) -> float:

@@ -279,6 +279,10 @@ class _Suggestions:
             )
         if column.pattern is not None:
             evidence = f"all {rows} values have this form"
+            if column.read_for_pattern is not None:
+                evidence = (
+                    f"{column.read_for_pattern} of {rows} values were read, and have this form"
+                )
             yield self._assertion(
                 f"each row: {shown_name} matches {show_text(column.pattern)}",
                 f"{column.name}.form",

@@ -1,4 +1,5 @@
-"""The profile of a table, exact over all rows, from which contracts are drafted.
+"""The profile of a table from which contracts are drafted: exact over all rows, but for the forms
+of strings in large tables.
 
 One column is in memory at a time, two while keys are sought.
 """
@@ -16,6 +17,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias, TypeVar
 
+import numpy
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -39,9 +41,20 @@ _NONE: Mapping[str, Mapping[str, str]] = MappingProxyType({})
 _FEWEST_ROWS = 20
 """With fewer rows, few distinct values and similar strings are coincidental."""
 
-_MOST_VALUES = 20
+MOST_VALUES = 20
 _LONGEST_VALUE = 40
-_MOST_TEXTS = 200_000
+_MOST_READ = 100_000
+"""Of more rows, the form of strings is taken from this many, and the evidence reports it."""
+
+_MOST_TEXTS = 500
+"""The strings from which a form is guessed, before all that are read have to have it."""
+
+_VARYING_LENGTH = re.compile(r"\{\d+,\d+\}")
+_MOST_ODD_TEXTS = 1_000
+_LEAST_REPEATED = 0.01
+"""The share of repeated values in a part of the rows with which a column is no key of all of them,
+not even but for a few."""
+
 _MOST_KEY_CANDIDATES = 8
 _MOST_KEY_ROWS = 5_000_000
 _PERSONAL_FORMATS = ("email", "phone", "iban")
@@ -104,22 +117,36 @@ def _profile_of_column(table: ColumnTable, name: str, is_hidden: bool) -> Observ
         return replace(profile, is_personal=drafting.is_personal(name, is_hidden))
     if family is Family.TEXT:
         column = texts_of(column)
-    distinct = pc.count_distinct(column, mode="only_valid").as_py()
-    profile = replace(profile, distinct=distinct)
-    texts = _distinct_texts(column, distinct) if family is Family.TEXT else []
+    part = _part_of(column)
+    in_part = pc.unique(part.drop_null())
+    if part is column:
+        profile = replace(profile, distinct=len(in_part))
+    elif len(in_part) <= MOST_VALUES or _may_be_almost_a_key(profile, part, in_part):
+        distinct = pc.count_distinct(column, mode="only_valid").as_py()
+        profile = replace(profile, distinct=distinct)
+    texts = in_part[:_MOST_TEXTS].to_pylist() if family is Family.TEXT else []
     if drafting.is_personal(name, is_hidden or _look_personal(texts)):
         return replace(profile, is_personal=True)
     if family is Family.NUMBER:
         lowest, highest = _ends(column)
         return replace(profile, lowest=lowest, highest=highest)
-    return _with_form(profile, texts, table.rows)
+    return _with_form(profile, column, part, texts) if texts else profile
 
 
-def _distinct_texts(column: Any, distinct: int) -> list[str]:
-    """The strings of a column; none if there are too many to look at."""
-    if distinct > _MOST_TEXTS:
-        return []
-    return [text for text in pc.unique(column).to_pylist() if text is not None]
+def _part_of(column: Any) -> Any:
+    """At most `_MOST_READ` values of a column, evenly spread: all of them if there are no more."""
+    if len(column) <= _MOST_READ:
+        return column
+    return column.take(pa.array(numpy.linspace(0, len(column) - 1, _MOST_READ, dtype="int64")))
+
+
+def _may_be_almost_a_key(profile: ObservedColumn, part: Any, distinct: Any) -> bool:
+    """Whether a column may identify all rows but a few, by its name and a part of the rows.
+
+    :param distinct: the different values of this part.
+    """
+    repeated = len(part) - part.null_count - len(distinct)
+    return profile.is_named_like_a_key and repeated <= _LEAST_REPEATED * len(part)
 
 
 def _look_personal(texts: Sequence[str]) -> bool:
@@ -131,19 +158,40 @@ def _look_personal(texts: Sequence[str]) -> bool:
     )
 
 
-def _with_form(profile: ObservedColumn, texts: list[str], rows: int) -> ObservedColumn:
-    """The column with its few values, or with the common pattern of its strings."""
-    filled = rows - profile.nulls
-    if filled < _FEWEST_ROWS or not texts:
+def _with_form(profile: ObservedColumn, column: Any, part: Any, texts: list[str]) -> ObservedColumn:
+    """The column with its few values, or with the common pattern of its strings.
+
+    :param part: the values that are read for a pattern.
+    :param texts: some of its different strings.
+    """
+    filled = len(column) - profile.nulls
+    if filled < _FEWEST_ROWS:
         return profile
-    is_short = max(map(len, texts)) <= _LONGEST_VALUE
-    if len(texts) <= _MOST_VALUES and 2 * len(texts) <= filled and is_short:
-        return replace(profile, values=tuple(sorted(texts)))
+    if profile.distinct is not None and profile.distinct <= MOST_VALUES:
+        values = sorted(pc.unique(column.drop_null()).to_pylist())
+        if 2 * len(values) <= filled and max(map(len, values)) <= _LONGEST_VALUE:
+            return replace(profile, values=tuple(values))
+    read = None if part is column else len(part) - part.null_count
     for name in _NAMED_FORMATS:
         pattern = re.compile(TEXT_FORMATS[name].pattern)
-        if all(pattern.fullmatch(text) for text in texts):
-            return replace(profile, pattern=f"^({pattern.pattern})$")
-    return replace(profile, pattern=drafting.common_pattern(texts))
+        if pattern.fullmatch(texts[0]) and not len(_without_form(part, pattern.pattern)):
+            return replace(profile, pattern=f"^({pattern.pattern})$", read_for_pattern=read)
+    found = drafting.common_pattern(texts)
+    if found is not None and len(odd := _without_form(part, found)):
+        found = drafting.common_pattern([*texts, *odd[:_MOST_ODD_TEXTS].to_pylist()])
+        if found is not None and len(_without_form(part, found)):
+            found = None
+    if found is None:
+        return profile
+    if read is not None:  # others may be longer or shorter
+        found = _VARYING_LENGTH.sub("+", found)
+    return replace(profile, pattern=found, read_for_pattern=read)
+
+
+def _without_form(texts: Any, pattern: str) -> Any:
+    """The strings that a pattern does not match as a whole, without NULL."""
+    is_match = pc.match_substring_regex(texts, f"^(?:{pattern})$")
+    return texts.filter(pc.invert(is_match))
 
 
 def _ends(column: Any) -> tuple[int | float | None, int | float | None]:
@@ -178,7 +226,7 @@ def _key(table: ColumnTable, columns: Sequence[ObservedColumn]) -> tuple[str, ..
     )
     if table.rows > 1:
         for column in candidates:
-            if column.distinct == table.rows:
+            if _identifies(column, table):
                 return (column.name,)
     if not _FEWEST_ROWS <= table.rows <= _MOST_KEY_ROWS:
         return ()
@@ -188,12 +236,32 @@ def _key(table: ColumnTable, columns: Sequence[ObservedColumn]) -> tuple[str, ..
         if column.is_named_like_a_key or family_of(column.type) is not Family.NUMBER
     ]
     for first, second in combinations(named[:_MOST_KEY_CANDIDATES], 2):
-        if (first.distinct or 0) * (second.distinct or 0) < table.rows:
+        if (first.distinct or table.rows) * (second.distinct or table.rows) < table.rows:
             continue
         pair = pa.table({"one": table.column(first.name), "other": table.column(second.name)})
-        if pair.group_by(["one", "other"]).aggregate([]).num_rows == table.rows:
+        if _are_different(pair.slice(0, _MOST_READ)) and _are_different(pair):
             return first.name, second.name
     return ()
+
+
+def _identifies(column: ObservedColumn, table: ColumnTable) -> bool:
+    """True if a column without NULL has another value in each row."""
+    if column.distinct is not None:
+        return column.distinct == table.rows
+    if column.is_named_like_a_key:
+        return False  # its values are known to repeat
+    values = table.column(column.name)
+    part = _part_of(values)
+    if len(pc.unique(part)) < len(part):
+        return False
+    distinct: int = pc.count_distinct(values).as_py()
+    return distinct == table.rows
+
+
+def _are_different(rows: Any) -> bool:
+    """True if no row of a table is repeated."""
+    distinct = rows.group_by(rows.column_names).aggregate([]).num_rows
+    return bool(distinct == rows.num_rows)
 
 
 def _may_be_key(column: ObservedColumn) -> bool:

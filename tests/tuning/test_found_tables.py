@@ -7,7 +7,12 @@ from pathlib import Path
 import pytest
 
 from dqx_airflow.datasets.locations import place_of
-from dqx_airflow.tuning.lake.found_tables import FoundTable, is_folder_of_tables, tables_in
+from dqx_airflow.tuning.lake.found_tables import (
+    FoundTable,
+    chosen_tables,
+    is_folder_of_tables,
+    tables_in,
+)
 
 LAYOUTS = {
     "files of a table": (["a/part-0.parquet", "a/part-1.parquet"], {"a": "parquet"}),
@@ -36,7 +41,7 @@ def found(root: Path, files: list[str], **how: list[str]) -> list[FoundTable]:
     for file in files:
         (root / file).parent.mkdir(parents=True, exist_ok=True)
         (root / file).write_text("x")
-    return tables_in(str(root), **how)  # type: ignore[arg-type]
+    return chosen_tables(tables_in(str(root)), **how)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -81,6 +86,6 @@ def test_a_table_keeps_the_name_that_it_had(tmp_path: Path) -> None:
 
 def test_the_stamp_of_a_table_changes_with_its_files(tmp_path: Path) -> None:
     (first,) = found(tmp_path, ["a/part-0.csv"])
-    (same,) = tables_in(str(tmp_path))
+    (same,) = chosen_tables(tables_in(str(tmp_path)))
     (second,) = found(tmp_path, ["a/part-1.csv"])
     assert first.stamp == same.stamp != second.stamp

@@ -13,7 +13,7 @@ from dqx_airflow.metrics.types import spark_type_of_arrow
 from dqx_airflow.tuning.column_tables import ColumnTable
 from dqx_airflow.tuning.lake.calls import ExpectedClaim, expected_claims
 from dqx_airflow.tuning.lake.past_claims import PastClaim, past_claims
-from dqx_airflow.tuning.observed_days import profile_of_last_days
+from dqx_airflow.tuning.observed_days import day_rows
 from dqx_airflow.values import DatasetRef
 
 NOW = datetime(2026, 11, 28, tzinfo=timezone.utc)
@@ -43,8 +43,7 @@ def table(change: Callable[[dict[str, list[Any]]], None] = lambda _: None) -> Co
 def judged(columns: ColumnTable) -> tuple[dict[str, tuple[int, int]], tuple[int, int]]:
     """The judged and failed days by claim, and the days with a failure."""
     ref = DatasetRef("orders", path="orders", date_column="ds")
-    seen = profile_of_last_days(columns, ref, "orders", 30)
-    claims, failing = past_claims(columns, ref, seen, NOW)
+    claims, failing = past_claims(day_rows(columns, ref, 30), ref, NOW)
     return {claim.name: (claim.judged, claim.failed) for claim in claims}, failing
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from hashlib import sha256
@@ -22,6 +22,7 @@ from dqx_airflow.contracts.dialects.rule_names import slug
 from dqx_airflow.datasets.locations import place_of
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.tuning.column_tables import ENDINGS
+from dqx_airflow.values import DatasetRef
 
 _FORMATS = {**ENDINGS, ".orc": "orc", ".avro": "avro"}
 """The formats of files by their endings, also of formats that a draft does not read."""
@@ -43,12 +44,13 @@ class FoundTable:
 
     :param name: the name of its dataset, unique among the tables of the folder.
     :param place: its path below the folder, with `/`: `sales/orders`. Patterns match this.
-    :param path: its absolute path.
+    :param path: its absolute path; empty for a table of a catalog.
     :param group: the folder that it is in, below the folder of tables; empty at the top.
     :param size: the bytes of its files. For a Delta table they include files of old versions.
-    :param stamp: changes when a file is added, removed or written again.
+    :param stamp: changes when a file is added, removed or written again; empty if that is unknown.
     :param masked: the columns that `dqx.toml` masks.
     :param options: the options of the reader in `dqx.toml`.
+    :param table: its full name in a catalog, `catalog.schema.table`; empty for files.
     :param problem: why no suite can be drafted; empty if it may be possible.
     """
 
@@ -62,6 +64,34 @@ class FoundTable:
     masked: tuple[str, ...] = ()
     options: tuple[tuple[str, str], ...] = ()
     problem: str = ""
+    table: str = ""
+
+    @property
+    def location(self) -> str:
+        """Its path as `place_of` compares it, or its name in a catalog."""
+        return self.table or place_of(self.path)
+
+    @property
+    def ref(self) -> DatasetRef:
+        """Its dataset, as far as it is known before it is read."""
+        if self.table:
+            return DatasetRef(self.name, table=self.table)
+        return DatasetRef(self.name, path=self.path, format=self.format)
+
+
+def location_of(ref: DatasetRef) -> str:
+    """The location of a dataset, equal to that of a found table if they are the same."""
+    return place_of(ref.path) if ref.path else ref.location
+
+
+def table_of_catalog(table: str, parts: Sequence[str], format: str = "") -> FoundTable:
+    """A table of a catalog, still without a name.
+
+    :param table: its full name, quoted as in SQL where needed.
+    :param parts: the parts of its name, of which the first is the catalog.
+    """
+    place = ".".join(parts)
+    return FoundTable("", place, "", format, group="/".join(parts[1:-1]), table=table)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,24 +115,32 @@ def is_folder_of_tables(location: str) -> bool:
     return bool(found) and [table.place for table in found] != ["."]
 
 
-def tables_in(
-    location: str,
+def tables_in(location: str) -> list[FoundTable]:
+    """The tables in a folder, still without names.
+
+    :raises DatasetError: the folder cannot be read.
+    """
+    folder = Path(location).absolute()
+    return list(_tables_in(folder, folder))
+
+
+def chosen_tables(
+    found: Iterable[FoundTable],
     only: Collection[str] = (),
     exclude: Collection[str] = (),
     known: Mapping[str, str] = MappingProxyType({}),
     taken: Collection[str] = (),
 ) -> list[FoundTable]:
-    """The tables in a folder, ordered by their place.
+    """The tables with their names, each once, ordered by their place.
 
     :param only: patterns of places or names; a table must match one of them, if there are any.
     :param exclude: patterns of places or names that a table must not match.
-    :param known: the names of tables by their place, see `place_of`, which they keep.
+    :param known: the names of tables by their location, which they keep.
     :param taken: names that no new table gets.
-    :raises DatasetError: the folder cannot be read.
     """
-    folder = Path(location).absolute()
-    found = sorted(_tables_in(folder, folder), key=lambda table: table.place)
-    named = _with_names(found, known, taken)
+    unique = {table.location: table for table in found}
+    ordered = sorted(unique.values(), key=lambda table: (table.place, table.location))
+    named = _with_names(ordered, known, taken)
     return [table for table in named if _is_wanted(table, only, exclude)]
 
 
@@ -120,7 +158,7 @@ def _with_names(
 ) -> list[FoundTable]:
     """The tables with unique names: the last part of their place, or as much of it as differs."""
     used = {*taken, *known.values()}
-    places = [place_of(table.path) for table in found]
+    places = [table.location for table in found]
     short = Counter(
         _name_of(table, 1) for table, place in zip(found, places, strict=True) if place not in known
     )
@@ -151,9 +189,12 @@ def _new_name(table: FoundTable, used: Collection[str], *, is_unique: bool) -> s
 
 def _name_of(table: FoundTable, parts: int) -> str:
     """The last parts of a place as the name of a dataset."""
-    place = Path(table.path).name if table.place == "." else table.place
-    own = place.split("/")[-parts:]
-    own[-1] = own[-1].partition(".")[0]
+    if table.table:
+        own = table.place.split(".")[-parts:]
+    else:
+        place = Path(table.path).name if table.place == "." else table.place
+        own = place.split("/")[-parts:]
+        own[-1] = own[-1].partition(".")[0]
     name = slug("_".join(own)) or "data"
     return name if name[0].isalpha() else f"t_{name}"
 
@@ -218,7 +259,7 @@ def _special_table(folder: Path, top: Path) -> FoundTable | None:
         return replace(_table(folder, top, "delta", log), size=sum(file.size for file in data))
     metadata = folder / "metadata"
     if os.path.isdir(metadata) and any(metadata.glob("*.metadata.json")):
-        problem = "an Iceberg table: draft its suite with dql suggest and table:NAME"
+        problem = "an Iceberg table: read its catalog with --dataset iceberg:CATALOG.NAMESPACE.*"
         return replace(_table(folder, top, "iceberg", []), problem=problem)
     return None
 

@@ -28,7 +28,7 @@ from dqx_airflow.plan.resolve import resolve
 from dqx_airflow.results.past_days import PastDay
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.column_tables import ColumnTable, texts_of
-from dqx_airflow.tuning.observed_days import date_column_of, profile_of_last_days
+from dqx_airflow.tuning.observed_days import DayRows, profile_of_days
 from dqx_airflow.tuning.suggested import Seen, watched_parts
 from dqx_airflow.values import DatasetRef, MetricValue, SourceFile, Status
 
@@ -55,26 +55,20 @@ class PastClaim:
 
 
 def past_claims(
-    columns: ColumnTable, ref: DatasetRef, seen: Seen, now: datetime
+    of_days: DayRows, ref: DatasetRef, now: datetime
 ) -> tuple[tuple[PastClaim, ...], tuple[int, int]]:
     """The claims on the last days of a table; and on how many days at least one of them failed, of
-    how many days. All zero for a table with too few days.
-
-    :param seen: its profile of all of these days.
-    """
-    if seen.days is None or len(seen.days.rows) < _FEWEST_DAYS:
+    how many days. All zero for a table with too few days."""
+    days = list(of_days.rows)
+    if len(days) < _FEWEST_DAYS:
         return (), (0, 0)
-    days = sorted(seen.days.rows)
     cut = days[int(len(days) * _LEARNT)]
-    _, on = date_column_of(columns, ref)
-    early = _selected(columns, pc.fill_null(pc.less(on, pa.scalar(cut, pa.date32())), False))
-    known = profile_of_last_days(early, ref, seen.table.place, len(days) * 100)
-    suite = _suite(known, ref, columns, now)
+    known = profile_of_days(of_days.before(cut), ref, str(ref.path))
+    suite = _suite(known, ref, of_days.table, now)
     if suite is None:
         return (), (0, 0)
-    wanted = pc.fill_null(pc.greater_equal(on, pa.scalar(days[0], pa.date32())), False)
-    measured = _Measured(_selected(columns, wanted), pc.filter(on, wanted), known)
-    backtest = Backtest(suite, measured.days(suite, ref, days))
+    measured = _Measured(of_days, cut, known)
+    backtest = Backtest(suite, measured.days(suite, ref), first=cut)
     return _counted(backtest, ref.name, frozenset(day for day in days if day >= cut))
 
 
@@ -114,28 +108,21 @@ def _counted(
     return tuple(claims), (len(failed_days), len(at))
 
 
-def _selected(columns: ColumnTable, wanted: Any) -> ColumnTable:
-    """The rows of a table for which a column of booleans is true."""
-    rows = pc.sum(wanted).as_py() or 0
-    return ColumnTable(
-        columns.names, columns.types, rows, lambda name: pc.filter(columns.column(name), wanted)
-    )
-
-
 class _Measured:
     """The metrics of a table on each of its days, measured in memory when they are requested.
 
-    :param on: the day of each row.
+    :param cut: the first day that is judged; what no later day needs is not measured before it.
     :param known: the profile from which the judged suite was drafted.
     """
 
-    def __init__(self, table: ColumnTable, on: Any, known: Seen) -> None:
-        self._table, self._on = table, on
+    def __init__(self, of_days: DayRows, cut: date, known: Seen) -> None:
+        self._of_days, self._cut = of_days, cut
         self._known = {column.name: column for column in known.table.columns}
         self._sets = dict(self._claimed_rows())
 
-    def days(self, suite: Suite, ref: DatasetRef, days: Sequence[date]) -> list[PastDay]:
+    def days(self, suite: Suite, ref: DatasetRef) -> list[PastDay]:
         """The days with the values that a gate would have stored."""
+        days = list(self._of_days.rows)
         plan = resolve(suite, SourceFile("", ""), [ref], days[-1])
         values: dict[str, ByDay] = {}
         for assertion in plan.assertions:
@@ -163,10 +150,10 @@ class _Measured:
         if request.where is not None or request.grouping is not None:
             return None
         measures: dict[str, Callable[[], ByDay]] = {
-            "num_rows": self._rows,
-            "null_count": lambda: self._sums(pc.is_null(self._table.column(arguments[0]))),
-            "unique_count": lambda: self._grouped(arguments[0], "count_distinct"),
-            "average": lambda: self._grouped(arguments[0], "mean"),
+            "num_rows": lambda: self._of_days.rows,
+            "null_count": lambda: self._of_parts(arguments[0], lambda part: part.null_count),
+            "unique_count": lambda: self._of_parts(arguments[0], _distinct),
+            "average": lambda: self._of_parts(arguments[0], _mean),
             "duplicate_count": lambda: self._duplicates(arguments),
         }
         if request.metric == "violating_rows" and arguments[0]["rows"] in self._sets:
@@ -174,40 +161,44 @@ class _Measured:
         measure = measures.get(request.metric)
         return None if measure is None else measure()
 
-    def _rows(self) -> ByDay:
-        return {entry["values"]: entry["counts"] for entry in pc.value_counts(self._on).to_pylist()}
-
-    def _grouped(self, column: str, function: str) -> ByDay:
-        """An aggregate of the values of a column, without NULL."""
-        options = pc.CountOptions("only_valid") if function == "count_distinct" else None
-        values = self._table.column(column)
-        if function == "mean":
-            values = pc.cast(values, pa.float64(), safe=False)
-        table = pa.table({"on": self._on, "it": values}).group_by("on")
-        found = table.aggregate([("it", function, options)])
-        return dict(zip(found["on"].to_pylist(), found[f"it_{function}"].to_pylist(), strict=True))
-
-    def _sums(self, flags: Any) -> ByDay:
-        """The number of rows with a flag, NULL being none."""
-        numbers = pc.cast(pc.fill_null(flags, False), pa.int64())
-        found = pa.table({"on": self._on, "it": numbers}).group_by("on").aggregate([("it", "sum")])
-        return dict(zip(found["on"].to_pylist(), found["it_sum"].to_pylist(), strict=True))
+    def _of_parts(self, column: str, measure: Callable[[Any], MetricValue]) -> ByDay:
+        """A number for the values of a column on each day."""
+        values = self._of_days.table.column(column)
+        return {on: measure(part) for on, part in self._of_days.by_day(values)}
 
     def _duplicates(self, arguments: Sequence[str | Sequence[str]]) -> ByDay:
         """The rows less the distinct tuples of their columns: one, or a list of several."""
         first = arguments[0]
         columns = [first] if isinstance(first, str) else first
-        named = {f"c{number}": self._table.column(name) for number, name in enumerate(columns)}
-        tuples = pa.table({"on": self._on, **named}).group_by(["on", *named]).aggregate([])
-        distinct = pc.value_counts(tuples["on"]).to_pylist()
-        rows = self._rows()
-        return {one["values"]: rows[one["values"]] - one["counts"] for one in distinct}
+        values = [self._of_days.table.column(name) for name in columns]
+        rows = pa.table(values, names=[f"c{number}" for number in range(len(values))])
+        return {
+            on: part.num_rows - part.group_by(part.column_names).aggregate([]).num_rows
+            for on, part in self._of_days.by_day(rows)
+            if on >= self._cut
+        }
 
     def _violations(self, predicate: str) -> ByDay:
         column = self._sets[predicate]
-        texts = texts_of(self._table.column(column.name))
-        if " in [" in predicate and column.values:
-            valid = pc.is_in(texts, value_set=pa.array(column.values))
-        else:
-            valid = pc.match_substring_regex(texts, column.pattern)
-        return self._sums(pc.and_(pc.invert(valid), pc.is_valid(texts)))
+        values = texts_of(self._of_days.table.column(column.name))
+        violations: dict[date, MetricValue] = {}
+        for on, part in self._of_days.by_day(values):
+            if on < self._cut:
+                continue
+            if " in [" in predicate and column.values:
+                valid = pc.is_in(part, value_set=pa.array(column.values))
+            else:
+                valid = pc.match_substring_regex(part, column.pattern)
+            wrong = pc.and_(pc.invert(valid), pc.is_valid(part))
+            violations[on] = pc.sum(wrong).as_py() or 0
+        return violations
+
+
+def _distinct(values: Any) -> int:
+    number: int = pc.count_distinct(values, mode="only_valid").as_py()
+    return number
+
+
+def _mean(values: Any) -> float | None:
+    mean: float | None = pc.mean(pc.cast(values, pa.float64(), safe=False)).as_py()
+    return mean

@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from dqx_airflow.dql.watches import is_named_like_a_key
 from dqx_airflow.errors import DqxError
 from dqx_airflow.metrics.types import WHOLE_SIZES, Family, family_of
-from dqx_airflow.tuning.column_tables import ColumnTable, read_files, texts_of
+from dqx_airflow.tuning.column_tables import ColumnTable, texts_of
+from dqx_airflow.tuning.lake.reading import ReadTable, read_table_files
 from dqx_airflow.tuning.lake.table_draft import DraftedColumn, TableDraft
 
 _LEAST_INCLUDED = 0.95
@@ -55,7 +56,9 @@ class _Candidate:
     to_column: DraftedColumn
 
 
-def references_between(drafts: Sequence[TableDraft]) -> list[Reference]:
+def references_between(
+    drafts: Sequence[TableDraft], read: ReadTable = read_table_files
+) -> list[Reference]:
     """The references between drafted tables, ordered by table and column.
 
     The keys of one table are in memory at a time.
@@ -66,7 +69,7 @@ def references_between(drafts: Sequence[TableDraft]) -> list[Reference]:
         by_key.setdefault(key, []).append(candidate)
     best: dict[tuple[str, str], Reference] = {}
     for candidates in by_key.values():
-        for reference in _references_to(candidates):
+        for reference in _references_to(candidates, read):
             place = reference.table, reference.column
             known = best.get(place)
             if known is None or _rank(reference) < _rank(known):
@@ -79,16 +82,17 @@ def _rank(reference: Reference) -> tuple[float, str, str]:
     return reference.missing / reference.values, reference.to_table, reference.to_column
 
 
-def _references_to(candidates: Sequence[_Candidate]) -> Iterator[Reference]:
+def _references_to(candidates: Sequence[_Candidate], read: ReadTable) -> Iterator[Reference]:
     """The references among candidates for one key."""
     target = candidates[0]
     try:
-        keys = pc.unique(_values_of(target.to_table, target.to_column))
+        keys = pc.unique(_values_of(target.to_table, target.to_column, read))
     except DqxError:
         return  # the table has changed since it was read
     for candidate in candidates:
         try:
-            counts = pc.value_counts(_values_of(candidate.table, candidate.column).drop_null())
+            values = _values_of(candidate.table, candidate.column, read)
+            counts = pc.value_counts(values.drop_null())
         except DqxError:
             continue
         values, rows = counts.field("values"), counts.field("counts")
@@ -106,18 +110,18 @@ def _references_to(candidates: Sequence[_Candidate]) -> Iterator[Reference]:
             )
 
 
-def _values_of(draft: TableDraft, column: DraftedColumn) -> Any:
+def _values_of(draft: TableDraft, column: DraftedColumn, read: ReadTable) -> Any:
     """The values of a column, as strings or as whole numbers.
 
     :raises DatasetError: the table can no longer be read.
     """
 
-    def read(table: ColumnTable) -> Any:
+    def values_in(table: ColumnTable) -> Any:
         values = table.column(column.name)
         values = texts_of(values) if _is_text(column) else pc.cast(values, pa.int64())
         return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
-    return read_files(draft.table.path, draft.table.format, read, draft.table.options)
+    return read(draft.table, values_in)
 
 
 def _candidates(drafts: Sequence[TableDraft]) -> Iterator[_Candidate]:
@@ -151,7 +155,9 @@ def _fits(
     """True if the names and types of two columns suggest a reference."""
     if not _is_comparable(column) or column.name in _masked(draft):
         return False
-    if (column.distinct or 0) < _FEWEST_VALUES or _is_text(column) != _is_text(to_column):
+    if column.distinct is not None and column.distinct < _FEWEST_VALUES:
+        return False
+    if _is_text(column) != _is_text(to_column):
         return False
     if draft.key == (column.name,):
         return False  # two tables with one key: which of them refers is unknown

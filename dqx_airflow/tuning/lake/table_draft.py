@@ -11,6 +11,7 @@ from datetime import date, datetime, timedelta
 from fractions import Fraction
 from itertools import pairwise
 from statistics import median
+from time import process_time
 from typing import Any
 
 from dqx_airflow.contracts.drafting import ObservedColumn, ObservedTable
@@ -20,12 +21,18 @@ from dqx_airflow.dql.watches import is_named_like_a_row_key
 from dqx_airflow.errors import DqxError
 from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.metrics.usual_limits import DEFAULT_DAYS, DayBefore, Kind, usual_limits
-from dqx_airflow.tuning.column_tables import ColumnTable, read_files
+from dqx_airflow.tuning.column_tables import ColumnTable
 from dqx_airflow.tuning.lake.found_tables import FoundTable
 from dqx_airflow.tuning.lake.past_claims import PastClaim, past_claims
-from dqx_airflow.tuning.observed_days import counted, date_column_of, profile_of_last_days
+from dqx_airflow.tuning.lake.reading import ReadTable, read_table_files
+from dqx_airflow.tuning.observed_days import (
+    counted,
+    date_column_of,
+    day_rows,
+    profile_of_days,
+    profile_of_last_days,
+)
 from dqx_airflow.tuning.suggested import Seen, SeenDays, watched_parts
-from dqx_airflow.values import DatasetRef
 
 _FEWEST_DAYS = 3
 _FEWEST_ROWS_A_DAY = 3
@@ -65,6 +72,7 @@ class TableDraft:
     :param wrong: what is wrong in the data as it is now, in words.
     :param claims: its claims on past days that a draft of the earlier days had not seen.
     :param failing_days: on how many of these days a claim failed, and how many they are.
+    :param seconds: the CPU time that the draft took.
     :param problem: why there is no draft; empty if there is one.
     """
 
@@ -81,6 +89,7 @@ class TableDraft:
     notes: tuple[str, ...] = ()
     claims: tuple[PastClaim, ...] = ()
     failing_days: tuple[int, int] = (0, 0)
+    seconds: float = 0.0
     problem: str = ""
 
     @property
@@ -93,11 +102,14 @@ class TableDraft:
         return column
 
 
-def table_draft(table: FoundTable, days: int, now: datetime) -> TableDraft:
+def table_draft(
+    table: FoundTable, days: int, now: datetime, read: ReadTable = read_table_files
+) -> TableDraft:
     """The draft of a table from its last days; with a `problem` if it cannot be read.
 
     :param days: the number of days, up to the newest one; of a table without days all rows.
     """
+    started = process_time()
     if table.problem:
         return TableDraft(table, problem=table.problem)
 
@@ -105,7 +117,8 @@ def table_draft(table: FoundTable, days: int, now: datetime) -> TableDraft:
         return _drafted(table, columns, days, now)
 
     try:
-        return read_files(table.path, table.format, draft, table.options)
+        drafted = read(table, draft)
+        return replace(drafted, seconds=process_time() - started)
     except DqxError as error:
         return TableDraft(table, problem=_shortened(error.problem))
 
@@ -120,16 +133,16 @@ def _drafted(table: FoundTable, columns: ColumnTable, days: int, now: datetime) 
     if problem := _problem_of(columns, table.format):
         return TableDraft(table, problem=problem)
     date_column, all_days = _day_column(columns, table)
-    ref = DatasetRef(
-        table.name,
-        path=table.path,
-        format=table.format,
-        date_column=date_column,
-        masked=table.masked,
-    )
-    columns = _kept_in_memory(columns)
-    seen = profile_of_last_days(columns, ref, table.path, days)
-    claims, failing_days = past_claims(columns, ref, seen, now)
+    ref = replace(table.ref, date_column=date_column, masked=table.masked)
+    claims: tuple[PastClaim, ...] = ()
+    failing_days = 0, 0
+    if date_column is None:
+        seen = profile_of_last_days(columns, ref, ref.location, days)
+    else:
+        of_days = day_rows(columns, ref, days)
+        of_days = replace(of_days, table=_kept_in_memory(of_days.table))
+        seen = profile_of_days(of_days, ref, ref.location)
+        claims, failing_days = past_claims(of_days, ref, now)
     key = _meant_key(seen.table)
     seen = replace(seen, table=replace(seen.table, place=table.place, key=key))
     newest = max(seen.days.rows) if seen.days else seen.table.newest
@@ -205,7 +218,7 @@ def _day_column(columns: ColumnTable, table: FoundTable) -> tuple[str | None, in
     dates = [name for name in times if columns.types[name] == "date"]
     ordered = dict.fromkeys((*(name for name in named if name in times), *texts, *dates, *times))
     for name in ordered:
-        ref = DatasetRef(table.name, path=table.path, format=table.format, date_column=name)
+        ref = replace(table.ref, date_column=name)
         try:
             _, on = date_column_of(columns, ref)
         except DqxError:
@@ -311,7 +324,9 @@ def _history(rows: Mapping[date, int], on: date) -> DayBefore:
 def _settings(seen: Seen, date_column: str | None) -> dict[str, Any]:
     """The settings of the dataset but its location, as in `dqx.toml`."""
     table = seen.table
-    settings: dict[str, Any] = {"format": table.format}
+    settings: dict[str, Any] = {}
+    if table.format is not None:
+        settings["format"] = table.format
     if date_column is not None:
         settings["date_column"] = date_column
     if table.key:
