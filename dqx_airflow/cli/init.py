@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta, timezone
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from dqx_airflow.cli import command
-from dqx_airflow.cli.arguments import ONE_DATASET_FORM, datasets_of
+from dqx_airflow.cli.arguments import ONE_DATASET_FORM, ConnectionOption, datasets_of
 from dqx_airflow.datasets.dqx_toml import literal
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.errors import RequestError
@@ -29,58 +29,73 @@ _SAMPLE_ROWS = 20
 def init(
     folder: Annotated[Path, typer.Argument(metavar="FOLDER")] = Path(),
     *,
-    dataset: Annotated[str | None, typer.Option(metavar=ONE_DATASET_FORM)] = None,
+    dataset: Annotated[list[str] | None, typer.Option(metavar=ONE_DATASET_FORM)] = None,
     only: Annotated[list[str] | None, typer.Option(metavar="PATTERN")] = None,
     exclude: Annotated[list[str] | None, typer.Option(metavar="PATTERN")] = None,
+    events: list[Path] | None = None,
+    connection: ConnectionOption = None,
     days: Annotated[int, typer.Option(min=1, max=MOST_DAYS)] = 30,
     calls_per_month: Annotated[
         float | None, typer.Option(min=0, max=MOST_CALLS_PER_MONTH, callback=command.finite)
     ] = None,
-    format: command.TextFormatOption = "text",
+    diff: bool = False,
+    format: Annotated[Literal["text", "json", "html"], command.FORMAT] = "text",
 ) -> None:
-    """Write a first gate, or a gate for each table of a folder.
+    """Write a first gate, or a gate for each table of a lake.
 
     Without --dataset it also writes an example table of orders, with rows of the last three days.
     No file is overwritten. Exit code 2 if one exists, 4 if the table cannot be read.
 
-    If --dataset is a folder of tables, each gets a suite: keys, required columns, sets of values,
-    formats, references to other tables, and a watch for the rest. One DAG makes a gate of each.
-    Nothing blocks until you decide so. A table that cannot be read is a row of the report. A later
-    call adds new tables, and changes no file that you may have changed but for the end of dqx.toml.
+    If --dataset is a folder of tables, or there are several, each table gets a suite: keys,
+    required columns, sets of values, formats, references to other tables, and a watch for the rest.
+    One DAG makes a gate of each. Nothing blocks until you decide so. A table that cannot be read is
+    a row of the report. A later call adds new tables, and changes no file that you may have changed
+    but for the end of dqx.toml.
 
     :param folder: The folder for the files, created if needed.
     :param dataset: The table to check: a file, a folder of files, or a Delta table, with a name for
-        the suite; or a folder of such tables. Default: a small example table of orders, which is
-        created.
+        the suite. Default: a small example table of orders, which is created. For many tables: a
+        folder of tables, table:CATALOG.SCHEMA.* of Spark's catalogs, iceberg:CATALOG.NAMESPACE.* of
+        PyIceberg's, or @FILE with one of these in each line. Repeatable.
     :param only: Only tables whose path below the folder, or whose name, matches; * and ? are
         wildcards. Repeatable.
     :param exclude: No tables whose path or name matches. Repeatable.
-    :param days: The number of days to look at, up to the newest one, in a folder of tables.
+    :param events: OpenLineage events of any producer, in files or folders: the report begins with
+        the tables that most jobs read. Without --dataset, their tables are drafted. Repeatable.
+    :param days: The number of days to look at, up to the newest one, if there are many tables.
     :param calls_per_month: Also write blocking.sh, which lets those assertions block that would
         together call at most this often, as evaluated on past days. Run it yourself.
+    :param diff: Print what would be written and write nothing; exit 1 if a file would change.
+    :param format: Output format: text, json or html, a page of its own.
     """
-    from dqx_airflow.tuning.lake.found_tables import is_folder_of_tables
+    from dqx_airflow.cli.lake.sources import is_of_many
 
-    if dataset is not None and is_folder_of_tables(dataset):
-        from dqx_airflow.cli.lake.init_lake import init_lake
+    locations = dataset or []
+    if is_of_many(locations) or (events and not locations):
+        from dqx_airflow.cli.lake.init_lake import LakeOptions, init_lake
 
-        init_lake(
-            folder,
-            dataset,
+        options = LakeOptions(
+            locations=locations,
             only=only or (),
             exclude=exclude or (),
+            events=events or (),
+            connection=connection,
             days=days,
             calls_per_month=calls_per_month,
+            is_dry=diff,
             format=format,
         )
+        init_lake(folder, options)
         return
-    of_folder = {
+    of_many = {
         "--only": only,
         "--exclude": exclude,
+        "--events": events,
         "--calls-per-month": calls_per_month is not None,
-        "--format json": format == "json",
+        "--diff": diff,
+        f"--format {format}": format != "text",
     }
-    _require_none_given(dataset, of_folder)
+    _require_none_given(locations, of_many)
     from dqx_airflow.contracts.drafting import draft_suite
     from dqx_airflow.tuning.table_profile import profile_of_path
 
@@ -90,7 +105,7 @@ def init(
     except OSError as error:
         raise RequestError(f"cannot create {folder}: {error.strerror}") from error
     wrote = []
-    if dataset is None:
+    if not locations:
         sample = folder / f"{_SAMPLE}.csv"
         _require_none(folder, [sample.name, *_names(_SAMPLE)])
         command.write_text(sample, _sample(today))
@@ -98,9 +113,9 @@ def init(
         ref = DatasetRef(_SAMPLE, path=str(sample), format="csv")
         path = sample.name
     else:
-        (ref,) = datasets_of([dataset], ("format",))
+        (ref,) = datasets_of(locations, ("format",))
         if ref.path is None:
-            raise RequestError(f"--dataset {dataset} is not a path", "give a file or a folder")
+            raise RequestError(f"--dataset {locations[0]} is not a path", "give a file or a folder")
         path = _absolute(ref.path)
     observed = profile_of_path(ref)
     name = observed.name
@@ -124,11 +139,11 @@ def _has_java() -> bool:
     return search_java().found is not None
 
 
-def _require_none_given(table: str | None, of_folder: Mapping[str, object]) -> None:
-    """:raises RequestError: an option is given that is for a folder of tables."""
-    for option, is_given in of_folder.items():
+def _require_none_given(locations: Sequence[str], of_many: Mapping[str, object]) -> None:
+    """:raises RequestError: an option is given that is for many tables."""
+    for option, is_given in of_many.items():
         if is_given:
-            where = f"{table} is one table" if table else "there is no --dataset"
+            where = f"{locations[0]} is one table" if locations else "there is no --dataset"
             raise RequestError(f"{option}: {where}", "give a folder of tables with --dataset")
 
 

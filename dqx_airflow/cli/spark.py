@@ -8,9 +8,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from functools import partial
+from fnmatch import fnmatchcase
+from functools import cache, partial
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import SparkSession
 
@@ -28,9 +29,11 @@ from dqx_airflow.engine.session.job_ending import SparkWork
 from dqx_airflow.engine.session.spark_session import earlier_sparks, without_log
 from dqx_airflow.engine.session.spark_versions import arrow_table
 from dqx_airflow.engine.sources.open import open_dataset
+from dqx_airflow.errors import RequestError
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.tuning.column_tables import ColumnTable
+from dqx_airflow.tuning.lake.found_tables import FoundTable, table_of_catalog
 from dqx_airflow.tuning.table_profile import profile_of_columns
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest
 
@@ -137,6 +140,7 @@ def progress(title: str, *columns: ProgressColumn) -> Iterator[Callable[[int, in
         yield lambda done, total: shown.update(task, completed=done, total=total)
 
 
+_FEWEST_PARTS = 3
 _PART = re.compile(r"`(?:[^`]|``)*`|[^.`]+")
 
 
@@ -173,16 +177,67 @@ def session_over(
         work.close()
 
 
+_MOST_VALUES_AT_ONCE = 20_000_000
+"""The values of a table that are read in one job: a job for each column costs more."""
+
+
 def columns_of(spark: SparkSession, table: str) -> ColumnTable:
-    """The columns of a table, each read when it is requested."""
+    """The columns of a table: read together, or each when it is requested if they are large."""
     frame = open_dataset(spark, DatasetRef(table, table=table)).read(())
     types = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
+    rows = frame.count()
+
+    @cache
+    def whole() -> Any:
+        return arrow_table(frame)
+
+    def column(name: str) -> Any:
+        if rows * len(types) <= _MOST_VALUES_AT_ONCE:
+            return whole().column(name)
+        return arrow_table(frame.select(quote_name(name))).column(0)
+
     return ColumnTable(
         tuple(types),
         {name: "string" if kind == "void" else kind for name, kind in types.items()},
-        frame.count(),
-        lambda name: arrow_table(frame.select(quote_name(name))).column(0),
+        rows,
+        column,
     )
+
+
+def tables_of_catalog(spark: SparkSession, pattern: str) -> list[FoundTable]:
+    """The tables of a catalog that match `catalog.schema.*`, still without names.
+
+    :raises RequestError: the pattern has no catalog and schema.
+    """
+    parts = [unquoted(part) for part in _PART.findall(pattern)]
+    if len(parts) < _FEWEST_PARTS:
+        message = f"table:{pattern} has no catalog, schema and table"
+        raise RequestError(message, "write table:CATALOG.SCHEMA.*")
+    catalog, *levels, wanted = parts
+    schemas: list[tuple[str, ...]] = [(catalog,)]
+    for level in levels:
+        schemas = [below for schema in schemas for below in _schemas_in(spark, schema, level)]
+    found = []
+    for schema in schemas:
+        for row in spark.sql(f"SHOW TABLES IN {_quoted(schema)}").collect():
+            if not row["isTemporary"] and fnmatchcase(row["tableName"], wanted):
+                name = (*schema, row["tableName"])
+                found.append(table_of_catalog(_quoted(name), name))
+    return found
+
+
+def _schemas_in(spark: SparkSession, parent: tuple[str, ...], wanted: str) -> list[tuple[str, ...]]:
+    """The schemas directly below a catalog or a schema that match a pattern."""
+    if not re.search(r"[*?\[]", wanted):
+        return [(*parent, wanted)]
+    rows = spark.sql(f"SHOW NAMESPACES IN {_quoted(parent)}").collect()
+    names = (unquoted(_PART.findall(row[0])[-1]) for row in rows)
+    return [(*parent, name) for name in names if fnmatchcase(name, wanted)]
+
+
+def _quoted(parts: Sequence[str]) -> str:
+    """The full name of a table or a schema, quoted where needed."""
+    return ".".join(part if part.isidentifier() else quote_name(part) for part in parts)
 
 
 def _parts_of(spark: SparkSession, table: str) -> list[str]:

@@ -165,15 +165,23 @@ class Flow:
                 table.add_check(job, day, (one.get("column") for one in found))
         return table
 
+    def places(self) -> list[str]:
+        """The paths and names of all tables, as they are in `coverage`."""
+        return [_place_of(namespace, name) for namespace, name in self._tables]
+
+    def readers_of(self, place: str) -> int:
+        """The number of jobs that read the table at a path, or with a name in a catalog, or data
+        derived from it."""
+        return len(self._jobs_behind(self.at(place)))
+
     def coverage(self) -> list[TableCoverage]:
         """The coverage of all tables: tables without a check first, then by number of readers."""
         covered = []
         for (namespace, name), table in self._tables.items():
             columns = table.read | _folded(table.columns)
             unseen = columns - table.asserted
-            is_short = namespace in ("", "file")
             one = TableCoverage(
-                name if is_short else f"{namespace}/{name.lstrip('/')}",
+                _place_of(namespace, name),
                 tuple(sorted(table.checks)),
                 max(table.checks.values(), default=""),
                 len(columns),
@@ -199,6 +207,11 @@ class Flow:
                     left += [one for one in written - found if not one.checks]
                     found |= written
         return jobs
+
+
+def _place_of(namespace: str, name: str) -> str:
+    """The path of a table, or its name in a catalog."""
+    return name if namespace in ("", "file") else f"{namespace}/{name.lstrip('/')}"
 
 
 def event_files(path: Path) -> list[Path]:

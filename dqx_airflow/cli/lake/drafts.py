@@ -18,6 +18,7 @@ import typer
 from dqx_airflow.cli import command
 from dqx_airflow.errors import RequestError
 from dqx_airflow.tuning.lake.found_tables import FoundTable
+from dqx_airflow.tuning.lake.reading import ReadTable
 from dqx_airflow.tuning.lake.table_draft import TableDraft, table_draft
 from dqx_airflow.values.json_form import from_json, to_json
 
@@ -37,15 +38,17 @@ class KeptDraft:
         """True if the draft of a table would be the same today."""
         is_unchanged = replace(self.draft.table, masked=table.masked) == table
         is_hiding = {*table.masked} <= {*self.draft.settings.get("masked", ())}
-        is_of_today = self.draft.days is None or self.on == today
+        is_steady = self.draft.days is None and bool(table.stamp)
+        is_of_today = is_steady or self.on == today
         return is_unchanged and is_hiding and is_of_today and self.days == days
 
 
 class KeptDrafts:
     """The drafts in a folder, by the names of their tables."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, is_dry: bool = False) -> None:
         self._folder = folder / _FOLDER
+        self._is_dry = is_dry
         self.known: Mapping[str, KeptDraft] = dict(self._read())
 
     def _read(self) -> Iterator[tuple[str, KeptDraft]]:
@@ -58,27 +61,29 @@ class KeptDrafts:
 
     @property
     def names(self) -> list[tuple[str, str]]:
-        """The names of the known tables, after their paths."""
-        return [(kept.draft.table.path, name) for name, kept in self.known.items()]
+        """The names of the known tables, after their locations."""
+        return [(kept.draft.table.location, name) for name, kept in self.known.items()]
 
-    def drafts(self, tables: Sequence[FoundTable], days: int, now: datetime) -> list[TableDraft]:
+    def drafts(
+        self, tables: Sequence[FoundTable], days: int, now: datetime, read: ReadTable
+    ) -> list[TableDraft]:
         """The drafts of tables, in their order; shows the progress on a terminal.
 
         :raises RequestError: a draft cannot be kept.
         """
         if not sys.stderr.isatty():
-            return [self._draft(table, days, now) for table in tables]
+            return [self._draft(table, days, now, read) for table in tables]
         with typer.progressbar(
             tables, label="reading", file=sys.stderr, item_show_func=_place
         ) as shown:
-            return [self._draft(table, days, now) for table in shown]
+            return [self._draft(table, days, now, read) for table in shown]
 
-    def _draft(self, table: FoundTable, days: int, now: datetime) -> TableDraft:
+    def _draft(self, table: FoundTable, days: int, now: datetime, read: ReadTable) -> TableDraft:
         kept = self.known.get(table.name)
         if kept is not None and kept.is_valid(table, days, now.date()):
             return replace(kept.draft, table=table)
-        draft = table_draft(table, days, now)
-        if not draft.problem:
+        draft = table_draft(table, days, now, read)
+        if not draft.problem and not self._is_dry:
             self._keep(KeptDraft(days, now.date(), draft))
         return draft
 

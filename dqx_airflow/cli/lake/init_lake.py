@@ -1,33 +1,44 @@
-"""`dql init` over a folder of tables: what it writes, and in which order."""
+"""`dql init` over many tables: what it writes, and in which order."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta, timezone
+from difflib import unified_diff
 from pathlib import Path
 from shlex import quote
+from typing import Literal, TypeAlias
 
 import typer
 
 from dqx_airflow.cli import command
+from dqx_airflow.cli.exit_codes import EXIT_FAILED
 from dqx_airflow.cli.lake.drafts import KeptDrafts
-from dqx_airflow.cli.lake.report import LakeReport, lake_report, print_report
+from dqx_airflow.cli.lake.report import (
+    LakeReport,
+    changes_of,
+    lake_report,
+    print_report,
+    report_page,
+)
+from dqx_airflow.cli.lake.sources import LakeSources, flow_of
 from dqx_airflow.contracts.dialects.rule_names import unique_name
 from dqx_airflow.datasets.dqx_toml import FILE_NAME, Settings, is_toml, literal, read_settings
-from dqx_airflow.datasets.locations import is_inside, place_of
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.nodes import Suite
 from dqx_airflow.errors import DatasetError, RequestError
-from dqx_airflow.tuning.lake.found_tables import FoundTable, tables_in
+from dqx_airflow.tuning.lake.found_tables import FoundTable, chosen_tables, location_of
 from dqx_airflow.tuning.lake.past_claims import PastClaim
 from dqx_airflow.tuning.lake.references import Reference, references_between
 from dqx_airflow.tuning.lake.suite_draft import drafted_suite
 from dqx_airflow.tuning.lake.table_draft import TableDraft
 from dqx_airflow.tuning.review import is_experimental
-from dqx_airflow.values import DatasetRef, SourceFile
+from dqx_airflow.values import SourceFile
+
+ReportFormat: TypeAlias = Literal["text", "json", "html"]
 
 DAG_ID = "lake_gates"
 BLOCKING = "blocking.sh"
@@ -58,6 +69,26 @@ class _Files:
         checked = check_source(SourceFile(str(path), text), needs_suite=True)
         return None if checked.errors else checked.suite
 
+    def difference(self, name: str, text: str) -> str:
+        """What `write` would change in a file, as a unified diff.
+
+        :raises RequestError: the file cannot be read.
+        """
+        path = self.folder / name
+        before = ""
+        if path.exists():
+            try:
+                before = path.read_text(encoding="utf-8")
+            except (OSError, UnicodeDecodeError) as error:
+                raise RequestError(f"cannot read {path}: {error}") from error
+        lines = unified_diff(
+            before.splitlines(keepends=True),
+            (before + text).splitlines(keepends=True),
+            str(path) if before else "/dev/null",
+            str(path),
+        )
+        return "".join(line if line.endswith("\n") else f"{line}\n" for line in lines)
+
     def write(self) -> None:
         """:raises RequestError: a file cannot be written."""
         for name, text in self.texts.items():
@@ -85,56 +116,98 @@ def _add_to(settings: Path, text: str) -> None:
         raise RequestError(f"cannot write {settings}: {error.strerror}") from error
 
 
-def init_lake(
-    folder: Path,
-    lake: str,
-    *,
-    only: Sequence[str],
-    exclude: Sequence[str],
-    days: int,
-    calls_per_month: float | None,
-    format: command.TextOrJson,
-) -> None:
-    """Drafts a suite for each table of a folder, their settings and one DAG; prints the report.
+@dataclass(frozen=True, slots=True)
+class LakeOptions:
+    """The options of `dql init` that count for many tables, as they are typed.
+
+    :param locations: where the tables are, see `LakeSources`.
+    :param events: files with lineage events.
+    :param is_dry: whether to print what would be written, and to write nothing.
+    """
+
+    locations: Sequence[str] = ()
+    only: Sequence[str] = ()
+    exclude: Sequence[str] = ()
+    events: Sequence[Path] = ()
+    connection: str | None = None
+    days: int = 30
+    calls_per_month: float | None = None
+    is_dry: bool = False
+    format: ReportFormat = "text"
+
+
+def init_lake(folder: Path, options: LakeOptions) -> None:
+    """Drafts a suite for each of many tables, their settings and one DAG; prints the report.
 
     :raises RequestError: a file cannot be written, or `dqx.toml` has mistakes.
     :raises DatasetError: there are no tables, or none can be read.
     """
-    now = datetime.now(timezone.utc)
     settings = _settings_in(folder)
-    kept = KeptDrafts(folder)
-    names = _names_of_places(settings, kept)
+    flow = flow_of(options.events)
+    sources = LakeSources(options.locations, flow, settings, options.connection)
+    try:
+        _init(folder, options, settings, sources)
+    finally:
+        sources.close()
+
+
+def _init(folder: Path, options: LakeOptions, settings: Settings, sources: LakeSources) -> None:
+    now = datetime.now(timezone.utc)
+    kept = KeptDrafts(folder, is_dry=options.is_dry)
+    names = _names_of_locations(settings, kept)
     taken = {*settings.datasets, *(gate.name for gate in settings.gates)}
-    found = tables_in(lake, only, exclude, names, taken)
+    found = chosen_tables(sources.tables(), options.only, options.exclude, names, taken)
     if not found:
-        raise DatasetError(f"no table in {lake} matches", "change --only and --exclude")
-    drafts = kept.drafts([_as_set(table, settings) for table in found], days, now)
-    references = references_between(drafts)
+        raise DatasetError(f"no table in {sources.title} matches", "change --only and --exclude")
+    tables = [_as_set(table, settings) for table in found]
+    drafts = kept.drafts(tables, options.days, now, sources.read)
+    references = references_between(drafts, sources.read)
     files = _Files(folder)
     suites = _suites_of(drafts, settings)
-    _add_files(files, lake, drafts, references, suites, settings, now.date())
+    _add_files(files, sources.title, drafts, references, suites, settings, now.date())
     gone = []
-    if not only and not exclude:
+    if not options.only and not options.exclude:
         there = {draft.name for draft in drafts}
         own = [gate.name for gate in settings.gates if gate.name in settings.refs]
-        gone = [
-            name
-            for name in own
-            if name not in there and is_inside(settings.refs[name].path or "", lake)
-        ]
+        gone = [name for name in own if name not in there and sources.covers(settings.refs[name])]
     claims, enforced = _claims_of_suites(files, drafts, suites)
-    report = lake_report(drafts, references, kept.known, gone, claims, enforced, calls_per_month)
+    report = lake_report(
+        drafts, references, kept.known, gone, claims, enforced, options.calls_per_month
+    )
+    if sources.flow is not None:
+        report = report.ranked(sources.flow.readers_of)
     if report.blocking:
-        assert calls_per_month is not None
-        files.add_new(BLOCKING, _blocking(report, suites, calls_per_month))
+        assert options.calls_per_month is not None
+        files.add_new(BLOCKING, _blocking(report, suites, options.calls_per_month))
+    if options.is_dry:
+        _print_difference(files, report)
+        return
     files.write()
-    if format == "json":
-        typer.echo(command.json_if("json", report))
-    else:
-        print_report(report)
-        typer.echo(_next(files, report), nl=False)
+    match options.format:
+        case "json":
+            typer.echo(command.json_if("json", report))
+        case "html":
+            typer.echo(report_page(report, sources.title, now), nl=False)
+        case "text":
+            print_report(report)
+            typer.echo(_next(files, report), nl=False)
     if all(draft.problem for draft in drafts):
-        raise DatasetError(f"no table in {lake} can be read", "see the report above")
+        raise DatasetError(f"no table in {sources.title} can be read", "see the report above")
+
+
+def _print_difference(files: _Files, report: LakeReport) -> None:
+    """Prints what would change in the folder, and which tables have changed.
+
+    :raises typer.Exit: a file would change.
+    """
+    for name, text in files.texts.items():
+        typer.echo(files.difference(name, text), nl=False)
+    for line in changes_of(report):
+        typer.echo(line, err=True)
+    changed = f"{len(files.texts)} files would change" if files.texts else "nothing would change"
+    typer.echo(changed, err=True)
+    if files.texts:
+        raise typer.Exit(EXIT_FAILED)
 
 
 def _settings_in(folder: Path) -> Settings:
@@ -153,26 +226,25 @@ def _settings_in(folder: Path) -> Settings:
     return settings
 
 
-def _names_of_places(settings: Settings, kept: KeptDrafts) -> dict[str, str]:
-    """The names of known tables by their places: of datasets that have a gate, of other datasets,
-    and of earlier drafts."""
+def _names_of_locations(settings: Settings, kept: KeptDrafts) -> dict[str, str]:
+    """The names of known tables by their locations: of datasets that have a gate, of other
+    datasets, and of earlier drafts."""
     refs = settings.refs
     of_gates = [gate.datasets[0] for gate in settings.gates if gate.datasets[0] in refs]
     names: dict[str, str] = {}
     for name in (*of_gates, *refs):
-        if path := refs[name].path:
-            names.setdefault(place_of(path), name)
+        if refs[name].query is None:
+            names.setdefault(location_of(refs[name]), name)
     known = {*settings.datasets, *(gate.name for gate in settings.gates)}
-    for path, name in kept.names:
+    for location, name in kept.names:
         if name not in known:
-            names.setdefault(place_of(path), name)
+            names.setdefault(location, name)
     return names
 
 
 def _as_set(table: FoundTable, settings: Settings) -> FoundTable:
     """The table with what the settings say about its columns and its reader."""
-    known = settings.refs.get(table.name)
-    ref = known or DatasetRef(table.name, path=table.path, format=table.format)
+    ref = settings.refs.get(table.name) or table.ref
     ref = settings.as_read({table.name: settings.with_masks(ref)})[table.name]
     return replace(table, masked=ref.masked, options=ref.options)
 
@@ -206,7 +278,8 @@ def _add_files(
             __package__,
             "table.toml.txt",
             name=draft.name,
-            path=draft.table.path,
+            where="table" if draft.table.table else "path",
+            location=draft.table.table or draft.table.path,
             settings=draft.settings,
             has_dataset=not has_dataset,
             whole=None if whole in settings.datasets else whole,
@@ -231,11 +304,11 @@ def _datasets_of_all_days(drafts: Sequence[TableDraft], settings: Settings) -> d
     for draft in drafts:
         if draft.date_column is None:
             continue
-        place = place_of(draft.table.path)
+        location = draft.table.location
         known = [
             name
             for name, ref in refs.items()
-            if ref.path and place_of(ref.path) == place and ref.date_column is None
+            if ref.query is None and location_of(ref) == location and ref.date_column is None
         ]
         if known:
             datasets[draft.name] = known[0]

@@ -1,16 +1,19 @@
-"""The report of `dql init` over a folder of tables: a row for each, and what is wrong today."""
+"""The report of `dql init` over many tables: a row for each, and what is wrong today."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import date
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, datetime
 
 import typer
 
 from dqx_airflow.cli.lake.drafts import KeptDraft
 from dqx_airflow.cli.reports import print_table
+from dqx_airflow.contracts.export.html import digest_of_style, page_style
+from dqx_airflow.diagnostics.renderers import without_controls
+from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.tuning.lake.calls import MONTH_DAYS, ExpectedClaim, expected_claims
 from dqx_airflow.tuning.lake.past_claims import PastClaim
 from dqx_airflow.tuning.lake.references import Reference
@@ -20,7 +23,14 @@ _HEAD = (
     *("table", "rows", "days", "newest", "key", "refers to", "a night", "warns a month"),
     "wrong today",
 )
+_READERS = "read by"
 _UNITS = ("B", "kB", "MB", "GB", "TB")
+
+_DRIVER_S = 8
+"""The time until a Spark driver of its own begins to read (docs/evidence.md)."""
+
+_S_PER_GB = 24
+"""The time that a gate with ten assertions reads a compressed gigabyte (docs/evidence.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,9 +45,12 @@ class TableRow:
         of columns that a gate does not read.
     :param warnings_per_month: the days of a month on which its gate would warn, from past days
         that the draft had not seen; None without such days.
+    :param minutes_a_night: the minutes of its gate with a Spark driver of its own, estimated.
+    :param readers: the jobs that read it, or data derived from it; None without lineage events.
     :param wrong: what is wrong in its data today.
     :param new_columns: the columns that it did not have when it was drafted.
     :param problem: why no suite could be drafted; empty if there is one.
+    :param location: its path, or its name in a catalog.
     """
 
     name: str
@@ -49,16 +62,19 @@ class TableRow:
     key: tuple[str, ...] = ()
     references: tuple[str, ...] = ()
     bytes_a_night: int = 0
+    minutes_a_night: float = 0.0
     warnings_per_month: float | None = None
+    readers: int | None = None
     wrong: tuple[str, ...] = ()
     new_columns: tuple[str, ...] = ()
     problem: str = ""
+    location: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class LakeReport:
-    """All tables of a lake, in the order of their places; and their claims, by the calls that they
-    would make if they blocked."""
+    """All tables of a lake, in the order of their places, or with the most jobs that read them
+    first; and their claims, by the calls that they would make if they blocked."""
 
     tables: tuple[TableRow, ...]
     claims: tuple[ExpectedClaim, ...] = ()
@@ -67,6 +83,20 @@ class LakeReport:
     def blocking(self) -> list[ExpectedClaim]:
         """The claims that may block within the calls that are wanted."""
         return [claim for claim in self.claims if claim.blocks]
+
+    def ranked(self, readers_of: Callable[[str], int]) -> LakeReport:
+        """The report with the tables first that most jobs read, and of these the faulty ones."""
+        rows = [
+            replace(row, readers=readers_of(row.location)) if row.location else row
+            for row in self.tables
+        ]
+        rows.sort(key=lambda row: (-(row.readers or 0), not row.wrong, row.place))
+        return replace(self, tables=tuple(rows))
+
+    @property
+    def drafted(self) -> list[TableRow]:
+        """The tables for which there is a suite."""
+        return [row for row in self.tables if not row.problem]
 
     @property
     def usual_day(self) -> date | None:
@@ -103,8 +133,10 @@ def lake_report(
 
 def _row(draft: TableDraft, references: Sequence[Reference], earlier: KeptDraft | None) -> TableRow:
     table = draft.table
+    location = table.location.encode(errors="backslashreplace").decode()
     if draft.problem:
-        return TableRow(table.name, table.place, "not read", problem=draft.problem)
+        row = TableRow(table.name, table.place, "not read", problem=draft.problem)
+        return replace(row, location=location)
     missing = [
         f"{one.missing_rows} rows have {one.column} values that are not in {one.to_table}"
         for one in references
@@ -114,6 +146,7 @@ def _row(draft: TableDraft, references: Sequence[Reference], earlier: KeptDraft 
     if earlier is not None:
         had = {column.name for column in earlier.draft.columns}
         new_columns = [column.name for column in draft.columns if column.name not in had]
+    bytes_a_night = table.size // (draft.all_days or 1)
     return TableRow(
         name=table.name,
         place=table.place,
@@ -123,10 +156,12 @@ def _row(draft: TableDraft, references: Sequence[Reference], earlier: KeptDraft 
         newest=draft.newest,
         key=draft.key,
         references=tuple(f"{one.column} -> {one.to_table}.{one.to_column}" for one in references),
-        bytes_a_night=table.size // (draft.all_days or 1),
+        bytes_a_night=bytes_a_night,
+        minutes_a_night=round((_DRIVER_S + _S_PER_GB * bytes_a_night / 1e9) / 60, 2),
         warnings_per_month=_per_month(draft.failing_days),
         wrong=(*draft.wrong, *missing),
         new_columns=tuple(new_columns),
+        location=location,
     )
 
 
@@ -137,33 +172,80 @@ def _per_month(failing_days: tuple[int, int]) -> float | None:
 
 def print_report(report: LakeReport) -> None:
     """Prints a row for each table, and a sentence about all of them."""
-    print_table(_HEAD, [_cells(row) for row in report.tables])
-    drafted = [row for row in report.tables if not row.problem]
+    print_table(_head(report), [_cells(row) for row in report.tables])
+    typer.echo()
+    for sentence in (*_totals(report), *changes_of(report)):
+        typer.echo(sentence)
+
+
+def report_page(report: LakeReport, title: str, now: datetime) -> str:
+    """The report as a page in one file, without scripts, which can be printed."""
+    style = page_style()
+    text = filled(
+        __package__,
+        "report.html",
+        title=title,
+        style=style,
+        digest=digest_of_style(style),
+        read_on=f"{now:%Y-%m-%d %H:%M} UTC",
+        head=_head(report),
+        rows=[(row, _cells(row)) for row in report.tables],
+        totals=[*_totals(report), *changes_of(report)],
+        claims=report.blocking,
+    )
+    return without_controls(text, keep="\n")
+
+
+def _totals(report: LakeReport) -> Iterator[str]:
+    """What is said about all tables together."""
+    drafted = report.drafted
     faulty = sum(bool(row.wrong) for row in drafted)
     unread = len(report.tables) - len(drafted)
-    bytes_a_night = _size(sum(row.bytes_a_night for row in drafted))
-    typer.echo(
-        f"\n{len(report.tables)} tables: {len(drafted)} drafted, {unread} not; something is wrong "
-        f"today in {faulty}; about {bytes_a_night} a night"
+    bytes_a_night = sum(row.bytes_a_night for row in drafted)
+    yield (
+        f"{len(report.tables)} tables: {len(drafted)} drafted, {unread} not; something is wrong "
+        f"today in {faulty}; about {_size(bytes_a_night)} a night"
+    )
+    alone = sum(row.minutes_a_night for row in drafted)
+    together = (_DRIVER_S + _S_PER_GB * bytes_a_night / 1e9) / 60
+    yield (
+        f"about {alone:.1f} minutes a night with a Spark driver for each gate, "
+        f"{together:.1f} with one for all"
     )
     if report.blocking:
         calls = sum(claim.calls_per_month for claim in report.blocking)
-        typer.echo(
+        yield (
             f"{len(report.blocking)} of {len(report.claims)} assertions may block, with about "
             f"{calls:.1f} calls a month together"
         )
-    for row in drafted:
+
+
+def changes_of(report: LakeReport) -> Iterator[str]:
+    """How known tables have changed since they were drafted."""
+    for row in report.tables:
         if row.new_columns:
-            typer.echo(
-                f"{row.place} has new columns, which are watched: {', '.join(row.new_columns)}"
-            )
+            columns = ", ".join(row.new_columns)
+            yield f"{row.place} has new columns, which are watched: {columns}"
+        elif row.state == "gone":
+            yield f"{row.place} is gone: remove [gates.{row.name}] if it does not come back"
+
+
+def _has_readers(report: LakeReport) -> bool:
+    return any(row.readers is not None for row in report.tables)
+
+
+def _head(report: LakeReport) -> tuple[str, ...]:
+    return (_HEAD[0], _READERS, *_HEAD[1:]) if _has_readers(report) else _HEAD
 
 
 def _cells(row: TableRow) -> tuple[str, ...]:
+    readers = () if row.readers is None else (str(row.readers),)
     if row.problem:
-        return row.place, *[""] * (len(_HEAD) - 2), f"{row.state}: {row.problem}"
+        empty = [""] * (len(_HEAD) - 2)
+        return row.place, *readers, *empty, f"{row.state}: {row.problem}"
     return (
         row.place,
+        *readers,
         str(row.rows),
         "" if row.days is None else str(row.days),
         str(row.newest or ""),

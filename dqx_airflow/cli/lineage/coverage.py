@@ -68,7 +68,7 @@ def coverage(
     if not (suites or events or contract or stored):
         raise RequestError("no flow given", "give suites, --events, --contract or --results-root")
     flow = Flow()
-    _add_events(flow, events or ())
+    add_events(flow, events or ())
     for paths, is_enforced in ((contract, False), (suites, True)):
         options = Options(tuple(paths or ()), datasets=dataset, config=config)
         for request in read_call(options, date.today()).valid_requests:
@@ -104,7 +104,7 @@ def _row(table: TableCoverage) -> tuple[str, ...]:
     )
 
 
-def _add_events(flow: Flow, paths: Iterable[Path]) -> None:
+def add_events(flow: Flow, paths: Iterable[Path]) -> None:
     """Adds the events in files.
 
     :raises RequestError: there is no file at a path, or something there is not an event.

@@ -20,14 +20,14 @@ _TERMS = ("terms", "usage", "price", "support", "sla.support", "sla.changes", "a
 
 def page(contract: Contract) -> Exported:
     """The page: models with their rules, service levels, coverage, consumers and lifecycle."""
-    style = files(__package__).joinpath("page.css").read_text(encoding="utf-8")
+    style = page_style()
     clauses = coverage(contract, compile_contract(contract))
     text = filled(
         __package__,
         "page.html",
         contract=contract,
         style=style,
-        digest=b64encode(sha256(style.encode()).digest()).decode(),
+        digest=digest_of_style(style),
         clauses=clauses,
         counted=counts(clauses),
         remaining_rules=_remaining_rules,
@@ -42,6 +42,16 @@ def page(contract: Contract) -> Exported:
         ],
     )
     return Exported(without_controls(text, keep="\n"))
+
+
+def page_style() -> str:
+    """The style sheet of pages in one file."""
+    return files(__package__).joinpath("page.css").read_text(encoding="utf-8")
+
+
+def digest_of_style(style: str) -> str:
+    """The digest of a style sheet by which the policy of a page allows it."""
+    return b64encode(sha256(style.encode()).digest()).decode()
 
 
 def _remaining_rules(rules: Iterable[Rule]) -> list[Rule]:
