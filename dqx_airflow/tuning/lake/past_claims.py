@@ -55,14 +55,18 @@ class PastClaim:
 
 
 def past_claims(
-    of_days: DayRows, ref: DatasetRef, now: datetime
+    of_days: DayRows, ref: DatasetRef, now: datetime, learnt_before: date | None = None
 ) -> tuple[tuple[PastClaim, ...], tuple[int, int]]:
     """The claims on the last days of a table; and on how many days at least one of them failed, of
-    how many days. All zero for a table with too few days."""
+    how many days. All zero for a table with too few days.
+
+    :param learnt_before: the first day that the draft has not seen; by default after two thirds of
+        the days.
+    """
     days = list(of_days.rows)
     if len(days) < _FEWEST_DAYS:
         return (), (0, 0)
-    cut = days[int(len(days) * _LEARNT)]
+    cut = learnt_before or days[int(len(days) * _LEARNT)]
     known = profile_of_days(of_days.before(cut), ref, str(ref.path))
     suite = _suite(known, ref, of_days.table, now)
     if suite is None:
