@@ -12,7 +12,7 @@ from dqx_airflow.cli import command, exit_codes
 from dqx_airflow.cli.json_objects import imported_rule_object
 from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.diagnostics.templates import filled
-from dqx_airflow.errors import NoCounterpartError
+from dqx_airflow.errors import NoCounterpartError, RequestError
 
 if TYPE_CHECKING:
     from dqx_airflow.importing.foreign_rule import ForeignRule
@@ -47,7 +47,8 @@ def import_rules(
     :param name: The name of the suite; default: the name of the first file.
     :param fail_on: Exit with 1 if a rule is not translated; with different, even if one is
         translated with a difference; with never, do not.
-    :param format: Format of the report on standard error: text or json.
+    :param format: Format of the report: text on standard error; json, which is then the only
+        output, needs --output for the suite.
     """
     from dqx_airflow.contracts.dialects.servers import SQL_DIALECTS
     from dqx_airflow.importing.imported_suite import ImportOutcome, outcome_counts, suite_of
@@ -60,6 +61,10 @@ def import_rules(
         message = f"unknown SQL dialect '{sql_dialect}'; available: {', '.join(SQL_DIALECTS)}"
         raise typer.BadParameter(message, param_hint="--sql-dialect")
     file = command.writable(output, force=force)
+    if format == "json" and file is None:
+        raise RequestError(
+            "--format json prints the report, and the suite needs a file", "add --output FILE"
+        )
     rules: list[ForeignRule] = []
     origins: list[str] = []
     for path, tool_name, of_file in _read_files(files, tool, dataset, sql_dialect):
@@ -69,7 +74,7 @@ def import_rules(
     command.print_or_write(suite.text, file)
     if format == "json":
         objects = [imported_rule_object(rule) for rule in suite.rules]
-        typer.echo(json_text(objects), err=True)
+        typer.echo(json_text(objects))
     else:
         counts = [*outcome_counts(suite.rules)]
         text = filled(__package__, "imported.txt", rules=suite.rules, counts=counts)

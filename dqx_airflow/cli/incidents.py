@@ -14,7 +14,7 @@ from dqx_airflow.cli.command import TextFormatOption, json_if, print_list
 from dqx_airflow.cli.days import day
 from dqx_airflow.cli.decisions import AuthorOption, author_of
 from dqx_airflow.cli.documented import Commands
-from dqx_airflow.cli.json_objects import incident_object, missing_report_object
+from dqx_airflow.cli.json_objects import changes_object, incident_object, missing_report_object
 from dqx_airflow.cli.stores import ResultsRootOption, existing_results
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import NO_REPORT
@@ -95,9 +95,8 @@ def show(
     changes = changes_before(results, one)
     judged = _judged_rows(results, [one]).get(one.id, ())
     fact = incident_object(one, judged)
-    if changes:
-        fact["changes"] = dict(changes)
-    print_list(json_if(format, [fact]), _HEAD, [_row(one, judged)], "")
+    fact["changes"] = changes_object(changes)
+    print_list(json_if(format, fact), _HEAD, [_row(one, judged)], "")
     if format == "text":
         _print_changes(changes)
 

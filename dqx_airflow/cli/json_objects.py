@@ -3,11 +3,11 @@ in the types of JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dqx_airflow.values import NO_REPORT
-from dqx_airflow.values.output_form import output_form, run_head
+from dqx_airflow.values.output_form import head_first, output_form, run_head
 
 if TYPE_CHECKING:
     from dqx_airflow.cli.contract.clauses import Covered
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from dqx_airflow.results.incidents import Incident, IncidentNote, JudgedRows
     from dqx_airflow.results.missing_reports import MissingReport
     from dqx_airflow.results.stored_labels import Label
+    from dqx_airflow.results.what_changed import Changes
     from dqx_airflow.tuning.comparison import ComparedAssertion, ComparedDay
     from dqx_airflow.tuning.tuner import Tuned
     from dqx_airflow.values import Span
@@ -259,6 +260,15 @@ def missing_report_object(missing: MissingReport) -> JsonObject:
     )
 
 
+def changes_object(changes: Iterable[tuple[str, Changes]]) -> list[JsonObject]:
+    """The changes before an incident: a title with its lines, for each gate."""
+    return [
+        _object(gate=gate, title=title, lines=lines)
+        for gate, found in changes
+        for title, lines in found.items()
+    ]
+
+
 def _judged_object(judged: JudgedRows) -> JsonObject:
     return {**output_form(judged), "target": judged.target or None}
 
@@ -282,4 +292,4 @@ def tuned_object(tuned: Tuned) -> JsonObject:
 
 
 def _object(**values: Any) -> JsonObject:
-    return {key: output_form(value) for key, value in values.items()}
+    return head_first({key: output_form(value) for key, value in values.items()})

@@ -184,7 +184,7 @@ def release(
                 _note(results, "released", by, {key: text})
     left = sum(group.rows for group in _quarantined(place, gate, of_day)[1])
     if format == "json":
-        typer.echo(_json({"released": rows, "left": left}))
+        typer.echo(_json({"gate": gate, "date": of_day, "released": rows, "left": left}))
     else:
         typer.echo(f"{rows} rows released to {target}, {left} left in quarantine")
     if left:

@@ -55,6 +55,7 @@ class QuarantinedRows:
         return {
             "gate": self.gate,
             "date": self.date,
+            "map_index": self.keys[0].map_index if self.keys else -1,
             "row_count": self.rows,
             "reasons": self.reasons,
         }

@@ -32,7 +32,7 @@ from dqx_airflow import __version__
 from dqx_airflow.ui.json_members import members_of
 from dqx_airflow.ui.responses import Notice, Page, without_invisible
 from dqx_airflow.values.json_form import number_of_json
-from dqx_airflow.values.output_form import output_key
+from dqx_airflow.values.output_form import head_first, output_key
 
 PREFIX = "/api/v1"
 
@@ -136,7 +136,7 @@ def _members(kind: Any) -> dict[str, Any]:
         model = _seconds_of(member) if is_duration else _model_of(member)
         key = output_key(kind.__name__, name, is_duration=is_duration)
         members[key] = (model, Field(validation_alias=name))
-    return members
+    return head_first(members)
 
 
 def _seconds_of(member: Any) -> Any:

@@ -76,6 +76,7 @@ class ReportView:
     not_evaluated: int = 0
     partial: PartialView | None = None
     results_root: str = ""
+    map_index: int = -1
 
     @property
     def summary(self) -> str:
@@ -132,6 +133,7 @@ def view_of_report(report: values.GateReport) -> ReportView:
         contract=report.contract,
         promotions=tuple(filter(None, map(promotion_of, report.datasets))),
         partial=partial_view(report.partial),
+        map_index=report.run_key.map_index,
     )
 
 

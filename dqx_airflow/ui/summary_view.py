@@ -59,10 +59,12 @@ def _view_of(pushed: object) -> ReportView | None:
     quarantined = mapping_of(pushed.get("quarantined"))
     versions = mapping_of(pushed.get("versions"))
     places = mapping_of(pushed.get("locations"))
+    index = _whole(pushed.get("map_index"))
     return ReportView(
         run_id=_string_of(pushed.get("run_id")),
         gate=_string_of(pushed.get("gate")),
         date=parsed(date.fromisoformat, _string_of(pushed.get("date"))),
+        map_index=-1 if index is None else index,
         suite=_string_of(pushed.get("suite")),
         outcome=outcome,
         headline=_string_of(pushed.get("headline")),

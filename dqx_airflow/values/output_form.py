@@ -12,7 +12,7 @@ from datetime import date, timedelta
 from enum import Enum
 from fractions import Fraction
 from pathlib import PurePath
-from typing import Any
+from typing import Any, TypeVar
 
 from dqx_airflow.values.exact import exact_text
 from dqx_airflow.values.json_form import number_of_json
@@ -35,9 +35,17 @@ _KEYS = {
     "ShadowedAssertion.name": "assertion",
     "Fault.rows": "row_count",
     "Arrival.rows": "row_count",
+    "TableRow.name": "dataset",
+    "TableRow.place": "location",
     "TableRow.rows": "row_count",
     "TaskRun.is_gate": "gate_task",
+    "ContractDataset.name": "dataset",
+    "DatasetSnapshot.name": "dataset",
     "EnforcedContract.dialect": "format",
+    "ExpectedClaim.table": "dataset",
+    "LakeReport.claims": "assertions",
+    "LocatedDataset.name": "dataset",
+    "Mutation.rows": "row_counts",
     "Proposal.agent": "author",
     "ProposedForm.claim": "after",
     "ProposedValue.param": "tunable",
@@ -45,6 +53,11 @@ _KEYS = {
 }
 """The keys of members, by class and member, whose own names would mislead a reader: the name of an
 assertion is its `assertion`, and a number of rows is a `row_count`."""
+
+HEAD = ("run_id", "gate", "date", "map_index", "scheduler_run")
+"""The keys with which everything about a run or a slice of a gate begins."""
+
+T = TypeVar("T")
 
 _EXACT = ("value", "scaled_value", "threshold")
 
@@ -58,8 +71,15 @@ def output_key(owner: str, member: str, *, is_duration: bool = False) -> str:
     return f"{key}_seconds" if is_duration else key
 
 
+def head_first(members: Mapping[str, T]) -> dict[str, T]:
+    """The members of an object; about a gate, the keys of `HEAD` come first, in that order."""
+    if "gate" not in members:
+        return dict(members)
+    return {**{key: members[key] for key in HEAD if key in members}, **members}
+
+
 def run_head(run_id: str | None, key: RunKey | None) -> dict[str, Any]:
-    """The keys with which everything about a run of a gate begins."""
+    """The values of `HEAD` for a run."""
     return {
         "run_id": run_id,
         "gate": None if key is None else key.gate,
@@ -87,7 +107,7 @@ def output_form(value: Any) -> Any:
         case list() | tuple() | set() | frozenset():
             return [output_form(item) for item in value]
     if is_dataclass(value):
-        return dict(_members(value))
+        return head_first(dict(_members(value)))
     return value
 
 

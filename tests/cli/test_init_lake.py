@@ -54,7 +54,7 @@ def init(home: Path, *more: str) -> str:
 
 
 def row_of(rows: list[dict[str, Any]], place: str) -> dict[str, Any]:
-    (row,) = [row for row in rows if row["place"] == place]
+    (row,) = [row for row in rows if row["location"] == place]
     return row
 
 
@@ -246,7 +246,7 @@ def report_of(home: Path, *more: str) -> dict[str, dict[str, Any]]:
     """The rows of the report, by place."""
     done = dql("init", home / "gates", "--dataset", home / "lake", *more, "--format", "json")
     assert done.returncode == 0, done.output
-    return {row["place"]: row for row in json.loads(done.stdout)["tables"]}
+    return {row["location"]: row for row in json.loads(done.stdout)["tables"]}
 
 
 def settings_in(home: Path) -> Settings:

@@ -23,6 +23,7 @@ from deltalake import write_deltalake
 from dqx_airflow.results.runs import find_report, list_runs
 from dqx_airflow.values import GateReport, Origin, Outcome, Status
 from tests.command_line import Called, dql
+from tests.json_heads import require_same_head
 from tests.markdown_cases import Case, cases
 from tests.processes import ended, output_of
 
@@ -210,6 +211,8 @@ def test_several_suites_share_a_session_and_the_worst_outcome_is_the_exit_code(l
     (lake / "sound.dql").write_text(SUITE.replace('"Orders"', '"Sound"'))
     result = run(lake, ".", "--format", "json")
     assert result.returncode == 1, result.stderr
+    for line in result.stdout.splitlines():
+        require_same_head(json.loads(line))
     reports = [stored(lake, line) for line in result.stdout.splitlines()]
     assert [(report.suite, report.outcome) for report in reports] == [
         ("Orders", Outcome.BLOCKED),

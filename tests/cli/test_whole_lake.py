@@ -35,11 +35,11 @@ def test_all_faults_of_the_lake_are_in_the_report_and_a_gate_blocks(tmp_path: Pa
     assert done.returncode == 0, done.output
     rows = json.loads(done.stdout)["tables"]
     assert len(rows) == 40
-    wrong = {row["place"] for row in rows if row["wrong"] or row["problem"]}
+    wrong = {row["location"] for row in rows if row["wrong"] or row["problem"]}
     assert wrong == {*script.FAULTS, script.BROKEN}
     # The key of orders is repeated on the newest day: it blocks as soon as someone says so.
     suite = gates / "suites" / "sales" / "orders.dql"
-    newest = next(row["newest"] for row in rows if row["place"] == "sales/orders")
+    newest = next(row["newest"] for row in rows if row["location"] == "sales/orders")
     warned = dql("run", suite, "--date", newest)
     assert (warned.returncode, "warned" in warned.output) == (0, True), warned.output
     done = dql("tune", "enforce", suite, "--assertion", "orders.key", "--author", "ana")

@@ -33,6 +33,7 @@ from dqx_airflow.values import (
     SourceFile,
 )
 from tests.engine.lake import TODAY, YESTERDAY, delta, request
+from tests.json_heads import require_same_head
 from tests.processes import PROGRAMS, ended, environment
 
 pytestmark = pytest.mark.spark
@@ -96,6 +97,7 @@ def test_rows_in_quarantine_are_listed_shown_discarded_and_released_with_a_trace
     for report in run_gates(gate.parts, lambda _: spark):
         assert report.outcome is Outcome.WARNED
     listed = json.loads(dql("list", "--format", "json").stdout)
+    require_same_head(listed)
     assert listed == [
         {"gate": "test.gate", "date": str(on), "row_count": 4, "reasons": {"amount": 2, "id": 2}}
         for on in (YESTERDAY, TODAY)

@@ -44,8 +44,8 @@ def test_the_json_report_has_every_rule(tmp_path: Path) -> None:
     code, printed, account = run(
         HERE / "cases" / "glue.dqdl", "--format", "json", "-o", output, "--dataset", "orders"
     )
-    rules = json.loads(account)
-    assert (code, printed) == (1, "")
+    rules = json.loads(printed)
+    assert (code, account) == (1, "")
     assert len(rules) == 25
     assert {one["dataset"] for one in rules} == {"orders"}
     translated = [one for one in rules if one["outcome"] != "not translated"]

@@ -28,6 +28,7 @@ from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import Attempt, GateReport, Outcome, RunKey, Status
 from dqx_airflow.values.report import Acceptance
 from tests.http_stub import Asked, Reply, http_stub
+from tests.json_heads import require_same_head
 from tests.made_reports import report_at, verdict_of
 from tests.operators.gate_stubs import SUITE, FakeTask, Run, SparkSubmit, dag_file
 
@@ -203,6 +204,7 @@ def test_an_event_is_signed_and_says_where_to_look(hook: Hook, ended: Callable[.
     assert headers["webhook-signature"] == f"v1,{base64.b64encode(digest).decode()}"
     event = json.loads(body)
     assert event["data"]["gate"] == "lake.gate"
+    require_same_head(event)
     assert event["data"]["outcome"] == "blocked"
     assert event["data"]["incident_url"].endswith("date=2024-05-13")
 

@@ -18,6 +18,7 @@ from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import GateReport, ShadowReport
 from tests.command_line import dql_prints as dql
+from tests.json_heads import require_same_head
 from tests.tuning.stored_days import FIRST, SUITE, day, orders, stored
 
 LOOSER = SUITE.replace("LEAST = 10 ", "LEAST = 4 ")
@@ -66,6 +67,7 @@ def test_labels_show_false_alarms_and_missed_issues(here: Path) -> None:
     dql("tune", "label", "suite.dql", "--date", "2024-12-03", "--true-positive", *of_rows)
     dql("tune", "label", "suite.dql", "--date", "2024-12-09", "--true-positive", *of_rows)
     compared = json.loads(dql("tune", "shadow", "suite.dql", *_RANGE, "--format", "json"))
+    require_same_head(compared)
     (rows,) = [one for one in compared["assertions"] if one["assertion"] == ROWS]
     assert rows["own"] == {"days": 9, "alarms": 2, "false": 0, "missed": 0}
     assert rows["shadow"] == {"days": 9, "alarms": 1, "false": 0, "missed": 1}

@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 
 from dqx_airflow.tuning.proposals import propose
 from dqx_airflow.values import DatasetSnapshot, EnforcedContract, Outcome, Responsible
+from tests.json_heads import require_same_head
 from tests.markdown_cases import REWRITE
 from tests.ui.test_ui_review import proposal
 from tests.ui.ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, ROWS, Get, Scene, report_of
@@ -84,6 +85,7 @@ def week(scene: Scene) -> Scene:
 def test_an_answer_is_what_its_description_says(get: Get, page: str) -> None:
     answer, described = get(f"api/v1/{page}"), get("api/v1/openapi.json").json()
     assert answer.headers["content-type"] == "application/json"
+    require_same_head(answer.json())
     path = described["paths"][f"/api/v1/{page.partition('?')[0]}"]["get"]
     schema = path["responses"]["200"]["content"]["application/json"]["schema"]
     closed = {

@@ -24,9 +24,10 @@ from dqx_airflow.lineage.coverage import TableCoverage
 from dqx_airflow.results.report_rows import RunRow
 from dqx_airflow.tuning.mutation import Mutation
 from dqx_airflow.tuning.shadow_alarms import ShadowedAssertion
-from dqx_airflow.values.output_form import output_key, run_head
+from dqx_airflow.values.output_form import HEAD, output_key, run_head
 from dqx_airflow.values.report import Waiver
 from dqx_airflow.values.request import RunKey
+from tests.json_heads import require_same_head
 from tests.made_reports import report_at, verdict_of
 from tests.markdown_cases import REWRITE
 
@@ -189,6 +190,8 @@ def test_the_keys_of_xcom_and_webhooks_are_known_words() -> None:
     used = keys_in([*pushed, failure_summary(ValueError("x"), "gate", None)])
     used |= {field.name for field in fields(NotificationPayload)}
     require_known("keys of XCom and webhooks", used)
+    require_same_head(pushed)
+    assert [field.name for field in fields(NotificationPayload)][:4] == [*HEAD[:4]]
 
 
 @pytest.mark.airflow
