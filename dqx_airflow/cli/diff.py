@@ -31,8 +31,10 @@ from dqx_airflow.cli.command import (
 from dqx_airflow.cli.contract.versions import git
 from dqx_airflow.cli.days import DaysOption, FromOption, ToOption, first_and_last
 from dqx_airflow.cli.reports import markdown_cell, printable
+from dqx_airflow.cli.settings_diff import JudgedSuite, changed_settings, judged_setting
 from dqx_airflow.cli.stores import ResultsRootOption, existing_results
 from dqx_airflow.cli.suites import Findings, count_text
+from dqx_airflow.datasets.dqx_toml import FILE_NAME, Settings, find_settings, read_settings
 from dqx_airflow.diagnostics import machine_formats, renderers
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, errors_of, listed
 from dqx_airflow.diagnostics.templates import filled
@@ -63,14 +65,21 @@ _MOST_REASONS = 3
 
 @dataclass(frozen=True, slots=True)
 class SuiteDiff:
-    """The changed assertions of a suite in a file; `notes` say what was judged and what was not.
-    `not_judged` is the reason why no past day was judged, if that was asked for."""
+    """The changed assertions of a suite in a file, or the changed settings in one.
+
+    `notes` say what was judged and what was not. `not_judged` is the reason why no past day was
+    judged, if that was asked for."""
 
     suite: str
     file: str
     changes: tuple[ChangedAssertion, ...]
     notes: tuple[str, ...] = ()
     not_judged: str | None = None
+
+    @property
+    def number(self) -> str:
+        """The number of changes, in words."""
+        return count_text(len(self.changes), self.changes[0].noun)
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +157,8 @@ def diff(
 
     Days are evaluated from the values in the results store, without Spark: by default of the
     last 90. Values of any gate that reads the same dataset in the same way count, so that suites
-    may be renamed and split. For contracts there is `dql contract diff`. Exit code 2 if a suite has
+    may be renamed and split. Settings of `dqx.toml` that decide what passes, such as fail_on, are
+    compared, too. For contracts there is `dql contract diff`. Exit code 2 if a suite has
     errors, or if a path has no .dql file now and had none at the revision; else 0.
 
     :param paths: Suite files, or folders with .dql files; default: the working directory.
@@ -161,16 +171,59 @@ def diff(
     files, missing = suite_files(paths or [Path()])
     wanted = PastWanted(results_root, since, until, gate, last_days) if backtest else None
     with TemporaryDirectory() as folder:
-        names, before = _suites_at(revision, Path(folder))
+        earlier = _earlier(revision, Path(folder))
     if paths:
-        _require_known([path for path in missing if not _some_below(path, names)], revision)
-    pairs = list(_pairs(files, paths or [Path()], before))
+        unknown = [path for path in missing if not _some_below(path, earlier.names)]
+        _require_known(unknown, revision)
+    pairs = list(_pairs(files, paths or [Path()], earlier.suites))
     diffs = [suite_diff(*pair, wanted) for pair in pairs]
     if cost:
         on = until or date.today() - timedelta(days=1)
         options = arguments.Options((), datasets=dataset, config=config)
         diffs = [_with_cost(*of_suite, options, on) for of_suite in zip(diffs, pairs, strict=True)]
+    diffs += [*_settings_diffs(earlier.settings, pairs, wanted)]
     print_or_write(written([one for one in diffs if one.changes], format, revision), file)
+
+
+def _settings_diffs(
+    before: Mapping[Path, Settings], pairs: Sequence[Pair], wanted: PastWanted | None
+) -> Iterator[SuiteDiff]:
+    """The changes of each `dqx.toml` that is the nearest of a suite, now or before.
+
+    :raises SourceError: one has mistakes.
+    """
+    of_suites: dict[Path, list[Pair]] = {}
+    for pair in pairs:
+        now = find_settings(pair[0].parent)
+        places = {now.resolve()} if now is not None else set()
+        homes = Path(os.path.realpath(pair[0])).parents
+        places |= {place for home in homes[:1] if (place := _nearest(home, before)) is not None}
+        for place in places:
+            of_suites.setdefault(place, []).append(pair)
+    for place, concerned in sorted(of_suites.items()):
+        new = read_settings(place, from_here(place)) if place.is_file() else Settings()
+        if new.problems:
+            raise renderers.drawn_error(new.problems, {from_here(place): new.text})
+        old = before.get(place, Settings())
+        changes = changed_settings(old, new, from_here(place))
+        if changes and wanted is not None:
+            judged = []
+            for path, was, suite in concerned:
+                if (some := suite or was) is None:
+                    continue
+                datasets = datasets_of(some.checks)
+                past = wanted.days_of(some.name.value, path, datasets)
+                judged.append(JudgedSuite(str(path.absolute()), some, past.days))
+            changes = tuple(judged_setting(change, old, new, judged) for change in changes)
+        yield SuiteDiff(FILE_NAME, from_here(place), changes)
+
+
+def _nearest(home: Path, files: Collection[Path]) -> Path | None:
+    """The `dqx.toml` of some files that is nearest to a folder, in it or above it."""
+    for folder in (home, *home.parents):
+        if folder / FILE_NAME in files:
+            return folder / FILE_NAME
+    return None
 
 
 def _some_below(path: Path, names: Iterable[Path]) -> bool:
@@ -240,9 +293,19 @@ def _with_cost(diff: SuiteDiff, pair: Pair, options: arguments.Options, on: date
     return replace(diff, notes=(*diff.notes, note, *lines))
 
 
-def _suites_at(revision: str, folder: Path) -> tuple[list[Path], dict[Path, nodes.Suite]]:
-    """The .dql files at a revision, and its suites by their present paths, read from a copy of
-    their files in a folder; without suites that have errors, for which a warning is printed.
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """The names of the .dql files of a revision, its suites, and its `dqx.toml` files, by their
+    present paths."""
+
+    names: tuple[Path, ...]
+    suites: Mapping[Path, nodes.Suite]
+    settings: Mapping[Path, Settings]
+
+
+def _earlier(revision: str, folder: Path) -> _Earlier:
+    """What a revision had, read from a copy of its files in a folder; without suites and settings
+    that have errors, for which a warning is printed.
 
     :raises RequestError: git cannot read it.
     """
@@ -261,14 +324,23 @@ def _suites_at(revision: str, folder: Path) -> tuple[list[Path], dict[Path, node
         elif Path(os.path.normpath(path.parent / os.fsdecode(content))).is_relative_to(folder):
             path.symlink_to(os.fsdecode(content))
     suites = {}
+    settings = {}
     for name in filter(lambda name: (folder / name).is_file(), kept):
         found = Findings()
-        suite = _suite_in(folder / name, folder, found) if name.endswith(".dql") else None
+        if not name.endswith(".dql"):
+            known = read_settings(folder / name)
+            if known.problems:
+                typer.echo(f"warning: {name} has errors at {revision}: it counts as new", err=True)
+            else:
+                settings[Path(top, name)] = known
+            continue
+        suite = _suite_in(folder / name, folder, found)
         if found.errors:
             typer.echo(f"warning: {name} has errors at {revision}: it counts as new", err=True)
         elif suite is not None:
             suites[Path(top, name)] = suite
-    return [Path(top, name) for name in kept if name.endswith(".dql")], suites
+    names = tuple(Path(top, name) for name in kept if name.endswith(".dql"))
+    return _Earlier(names, suites, settings)
 
 
 def _suite_in(path: Path, root: Path, found: Findings) -> nodes.Suite | None:
@@ -286,7 +358,7 @@ def _pairs(
     files: Sequence[Path], paths: Sequence[Path], before: Mapping[Path, nodes.Suite]
 ) -> Iterator[Pair]:
     """Each suite with its earlier version: the suite at the same path, or else one with the same
-    name whose file is gone.
+    name whose file is gone, or has no suite any more.
 
     :raises SourceError: a suite has errors.
     """
@@ -294,7 +366,9 @@ def _pairs(
     suites = {file: suite for file in files if (suite := _suite_in(file, Path.cwd(), found))}
     if found.errors:
         raise renderers.drawn_error(found.diagnostics, found.sources)
-    gone = {path: suite for path, suite in before.items() if not path.exists()}
+    kept = {Path(os.path.realpath(file)) for file in suites}
+    without = {Path(os.path.realpath(file)) for file in files} - kept  # now libraries, or blocks
+    gone = {path: suite for path, suite in before.items() if path in without or not path.is_file()}
     for file, suite in suites.items():
         old = before.get(Path(os.path.realpath(file)))
         moved = [path for path, other in gone.items() if other.name.value == suite.name.value]
@@ -343,8 +417,7 @@ def _facts(change: ChangedAssertion) -> list[str]:
 
 
 def _shown(form: str, diff: SuiteDiff) -> str:
-    number = count_text(len(diff.changes), "assertion")
-    shown = {"diff": diff, "number": number, "facts": _facts, "cell": markdown_cell}
+    shown = {"diff": diff, "number": diff.number, "facts": _facts, "cell": markdown_cell}
     return filled(__package__, f"diff.{form}", **shown).rstrip()
 
 
@@ -354,5 +427,5 @@ def _annotations(diff: SuiteDiff) -> Iterator[Diagnostic]:
         facts = [diff.not_judged] if diff.not_judged else _facts(change)
         if change.turned or change.unknown or diff.not_judged:
             span = change.span or Span(diff.file, 1, 1, 1, 2)
-            message = f"{change.kind} assertion '{change.name}': {'; '.join(facts)}"
+            message = f"{change.kind} {change.noun} '{change.name}': {'; '.join(facts)}"
             yield Diagnostic(message, span, code="W051")

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
+from typing import ClassVar
 
 from dqx_airflow.dql import nodes
 from dqx_airflow.plan.adjustments import active_profiles
@@ -39,11 +40,25 @@ class ChangedAssertion:
     unknown: Mapping[str, int] = field(default_factory=dict)
     known: int = 0
 
+    noun: ClassVar[str] = "assertion"
+
     @property
     def kind(self) -> str:
         if self.before is None:
             return "new"
         return "removed" if self.after is None else "changed"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedSetting(ChangedAssertion):
+    """A setting before and after, as JSON, by its keys; no check has it."""
+
+    noun: ClassVar[str] = "setting"
+
+    @property
+    def last(self) -> str:
+        """The last part of its keys."""
+        return self.name.rpartition(".")[2]
 
 
 def changed_assertions(
@@ -71,6 +86,42 @@ def changed_assertions(
         _judged(change, before, after) if days else change
         for change in sorted(changes.values(), key=lambda change: change.after is None)
     )
+
+
+def turned_by_setting(
+    suite: nodes.Suite, days: Sequence[PastDay], setting: str, was: str, becomes: str
+) -> dict[str, list[str]]:
+    """The past days on which a gate ends in another way with another value of a setting.
+
+    :param setting: `fail_on`, for the days on which it was `was`, or `on_violation`.
+    """
+    turned: dict[str, list[str]] = {}
+    changed = days
+    if setting == "fail_on":
+        changed = [
+            replace(day, fail_on=Severity(becomes)) if day.fail_on is Severity(was) else day
+            for day in days
+        ]
+    outcomes = zip(days, _outcomes(suite, days), _outcomes(suite, changed), strict=True)
+    for day, before, after in outcomes:
+        shown = day_of_instance(day.date, day.map_index)
+        if is_changed(before, after):
+            turned.setdefault(f"{before.value} -> {after.value}", []).append(shown)
+        elif setting == "on_violation" and before is Effect.BLOCKED:
+            turned.setdefault(f"blocked ({was}) -> blocked ({becomes})", []).append(shown)
+    return turned
+
+
+def _outcomes(suite: nodes.Suite, days: Sequence[PastDay]) -> list[Effect]:
+    """The worst effect of the known verdicts of a suite on each day."""
+    side = Backtest(suite, days)
+    judged = side.judge()
+    rows = [side.effects(row, judged) for row in range(len(side.assertions))]
+    order = [*Effect]
+    return [
+        max((effect for effect in of_day if effect), key=order.index, default=Effect.PASSED)
+        for of_day in zip(*rows, strict=True)
+    ]
 
 
 def _plans(

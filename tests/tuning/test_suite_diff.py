@@ -220,6 +220,65 @@ def test_a_severity_in_a_macro_of_a_library_is_of_the_assertion_that_uses_it(her
     }
 
 
+SETTINGS = {
+    "fail_on": (
+        '[defaults]\nfail_on = "P0"\n',
+        "defaults.fail_on",
+        "blocked -> warned on 4 days: 2024-12-02, 2024-12-03, 2024-12-04, 2024-12-06",
+    ),
+    "the fail_on of a gate": (
+        '[datasets.orders]\npath = "o"\n[gates.orders]\nsuite = "suites/orders.dql"\n'
+        'fail_on = "P0"\n',
+        "gates.orders.fail_on",
+        "blocked -> warned on 4 days",
+    ),
+    "on_violation": (
+        '[datasets.orders]\npath = "o"\n[gates.orders]\nsuite = "suites/orders.dql"\n'
+        'on_violation = "warn"\n',
+        "gates.orders.on_violation",
+        "blocked (fail) -> blocked (warn) on 4 days",
+    ),
+    "a filter": (
+        '[datasets.orders]\npath = "o"\nfilter = "email is not null"\n',
+        "datasets.orders.filter",
+        "not known on 6 days: stored values do not contain",
+    ),
+    "empty dates": ("[defaults]\nallow_empty = true\n", "defaults.allow_empty", "not known on 6"),
+    "a gate less": ('[datasets.orders]\npath = "o"\n', "gates.orders.suite", "not known"),
+}
+
+
+@pytest.mark.parametrize("case", SETTINGS)
+def test_every_output_has_a_weaker_setting_with_the_days(here: Path, case: str) -> None:
+    text, name, facts = SETTINGS[case]
+    before = ""
+    if case == "a gate less":
+        before = text + '[gates.orders]\nsuite = "suites/orders.dql"\n'
+    elif name.startswith("gates."):
+        before = text.rpartition("\n")[0].rpartition("\n")[0] + "\n"
+    elif name.startswith("datasets."):
+        before = text.partition("filter")[0]
+    Path("dqx.toml").write_text(before)
+    git("commit", "-q", "--allow-empty", "-am", "settings")
+    Path("dqx.toml").write_text(text)
+    for form in ("text", "markdown", "github", "sarif"):
+        shown = dql("diff", "suites", "--backtest", *PERIOD, "--format", form)
+        assert name in shown.replace("\\", ""), form
+        assert facts in shown.replace("\\", ""), form
+        assert "W051" in shown or form in ("text", "markdown")
+    assert re.search(f"(changed|new|removed): {name}", dql("diff", "suites"))
+
+
+def test_a_file_that_has_no_suite_any_more_has_lost_its_assertions(here: Path) -> None:
+    Path("suites/orders.dql").write_text("export const X = 1\n")
+    shown = dql("diff", "--backtest", *PERIOD, "--format", "github")
+    assert f"removed assertion '{ROWS}': blocked -> absent on 3 days" in shown
+    # It may have moved to another file at the same time.
+    Path("suites/moved.dql").write_text(SUITE.replace("LEAST = 10", "LEAST = 7"))
+    (change,) = changes("--backtest", *PERIOD)
+    assert change["turned"] == {"blocked -> passed": ["2024-12-03", "2024-12-06"]}
+
+
 def test_a_gate_that_p2_blocks_is_not_opened_by_p2(here: Path, tmp_path: Path) -> None:
     strict = str(tmp_path / "strict")
     store_days(strict, orders(COUNTS), range(6), fail_on=Severity.P2)
