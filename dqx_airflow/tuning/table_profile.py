@@ -117,14 +117,14 @@ def _profile_of_column(table: ColumnTable, name: str, is_hidden: bool) -> Observ
         return replace(profile, is_personal=drafting.is_personal(name, is_hidden))
     if family is Family.TEXT:
         column = texts_of(column)
-    part = _part_of(column)
+    part = _spread(column, _MOST_READ)
     in_part = pc.unique(part.drop_null())
     if part is column:
         profile = replace(profile, distinct=len(in_part))
     elif len(in_part) <= MOST_VALUES or _may_be_almost_a_key(profile, part, in_part):
         distinct = pc.count_distinct(column, mode="only_valid").as_py()
         profile = replace(profile, distinct=distinct)
-    texts = in_part[:_MOST_TEXTS].to_pylist() if family is Family.TEXT else []
+    texts = _spread(in_part, _MOST_TEXTS).to_pylist() if family is Family.TEXT else []
     if drafting.is_personal(name, is_hidden or _look_personal(texts)):
         return replace(profile, is_personal=True)
     if family is Family.NUMBER:
@@ -133,11 +133,11 @@ def _profile_of_column(table: ColumnTable, name: str, is_hidden: bool) -> Observ
     return _with_form(profile, column, part, texts) if texts else profile
 
 
-def _part_of(column: Any) -> Any:
-    """At most `_MOST_READ` values of a column, evenly spread: all of them if there are no more."""
-    if len(column) <= _MOST_READ:
-        return column
-    return column.take(pa.array(numpy.linspace(0, len(column) - 1, _MOST_READ, dtype="int64")))
+def _spread(values: Any, most: int) -> Any:
+    """At most this number of values, evenly spread: all of them if there are no more."""
+    if len(values) <= most:
+        return values
+    return values.take(pa.array(numpy.linspace(0, len(values) - 1, most, dtype="int64")))
 
 
 def _may_be_almost_a_key(profile: ObservedColumn, part: Any, distinct: Any) -> bool:
@@ -178,7 +178,7 @@ def _with_form(profile: ObservedColumn, column: Any, part: Any, texts: list[str]
             return replace(profile, pattern=f"^({pattern.pattern})$", read_for_pattern=read)
     found = drafting.common_pattern(texts)
     if found is not None and len(odd := _without_form(part, found)):
-        found = drafting.common_pattern([*texts, *odd[:_MOST_ODD_TEXTS].to_pylist()])
+        found = drafting.common_pattern([*texts, *_spread(odd, _MOST_ODD_TEXTS).to_pylist()])
         if found is not None and len(_without_form(part, found)):
             found = None
     if found is None:
@@ -251,7 +251,7 @@ def _identifies(column: ObservedColumn, table: ColumnTable) -> bool:
     if column.is_named_like_a_key:
         return False  # its values are known to repeat
     values = table.column(column.name)
-    part = _part_of(values)
+    part = _spread(values, _MOST_READ)
     if len(pc.unique(part)) < len(part):
         return False
     distinct: int = pc.count_distinct(values).as_py()
