@@ -6,9 +6,10 @@
 A lake of the flights from New York in 2013, a table for each airline with flights every day, and of
 the weather at its three airports. At the end of each month, the tables are drafted from 30 days,
 and assertions are chosen for blocking by `--calls` a month for all of them together. Then they are
-judged on the next 30 days, which neither the drafts nor the choice have seen. All calls count as
-false: nothing was corrupted. The weather was used for nothing before; the flights of September and
-October 2013 were in view when `dql suggest` was written.
+judged on the next 30 days, which neither the drafts nor the choice have seen. A call is a day on
+which the gate of a table blocks. All calls count as false: nothing was corrupted. The weather was
+used for nothing before; the flights of September and October 2013 were in view when `dql suggest`
+was written, and February 2013 when calls were first counted by gate and day.
 """
 
 from __future__ import annotations
@@ -77,18 +78,20 @@ def main() -> None:
         before = {name: claims for name, (claims, _) in of_tables.items()}
         chosen = [claim for claim in expected_claims(before, given.calls) if claim.blocks]
         after = {claim.name: claim for _, claims in of_tables.values() for claim in claims}
-        called = {
-            claim.assertion: after[claim.assertion].failed
-            for claim in chosen
-            if claim.assertion in after and after[claim.assertion].failed
-        }
+        failed: dict[str, dict[date, str]] = {}
+        for claim in chosen:
+            of_table = failed.setdefault(claim.table, {})
+            for on in after[claim.assertion].failed_on if claim.assertion in after else ():
+                of_table[on] = claim.assertion
         promised = sum(claim.calls_per_month for claim in chosen)
-        total += sum(called.values())
+        calls = sum(map(len, failed.values()))
+        total += calls
         expected += promised
-        causes.update(called)
+        for of_table in failed.values():
+            causes.update(of_table.values())
         print(
             f"{cut}: {len(chosen)} of {sum(map(len, before.values()))} assertions, "
-            f"{promised:.1f} calls expected, {sum(called.values())} were "
+            f"{promised:.1f} calls expected, {calls} were "
             f"({time.process_time() - started:.0f} s CPU)",
             flush=True,
         )

@@ -164,3 +164,26 @@ def test_days_without_a_failure_are_no_proof_of_none() -> None:
     few = expected_claims({"t": [claim("t.key", "key", judged=10)]}, None)[0]
     many = expected_claims({"t": [claim("t.key", "key", judged=1000)]}, None)[0]
     assert few.calls_per_month > many.calls_per_month > 0
+
+
+def test_claims_of_a_table_that_fail_on_one_day_are_one_call() -> None:
+    def of_kind(*days: int) -> list[PastClaim]:
+        return [
+            PastClaim(f"t.c{number}.filled", "filled", 10, 1, (DAYS[day],))
+            for number, day in enumerate(days)
+        ]
+
+    quiet = {"u": [claim("u.a.filled", "filled")]}
+    together = expected_claims(quiet, None, past={**quiet, "t": of_kind(1, 1, 1)})
+    apart = expected_claims(quiet, None, past={**quiet, "t": of_kind(1, 2, 3)})
+    assert apart[0].calls_per_month == pytest.approx(2 * together[0].calls_per_month)
+
+
+def test_claims_of_a_kind_in_a_table_block_together_and_share_their_calls() -> None:
+    names = [f"t.c{number}.filled" for number in range(4)]
+    claims = {"t": [claim(name, "filled") for name in names]}
+    alone = expected_claims({"t": claims["t"][:1]}, None)[0].calls_per_month
+    assert sum(one.calls_per_month for one in expected_claims(claims, None)) == alone
+    assert blocking(expected_claims(claims, alone)) == names
+    assert blocking(expected_claims(claims, alone / 2)) == []
+    assert blocking(expected_claims(claims, alone, enforced=names[:2])) == names[2:]

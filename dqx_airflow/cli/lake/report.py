@@ -127,7 +127,8 @@ def lake_report(
         for draft in drafts
     ]
     rows += [TableRow(name, name, "gone", problem="the table is gone") for name in gone]
-    expected = expected_claims(claims, calls_per_month, enforced)
+    past = {draft.name: draft.claims for draft in drafts}
+    expected = expected_claims(claims, calls_per_month, enforced, past)
     return LakeReport(tuple(rows), tuple(expected))
 
 

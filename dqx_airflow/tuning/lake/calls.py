@@ -1,16 +1,18 @@
 """How often the gates of a lake would call someone, and which claims may block.
 
-The rate of a claim is the rate of its own past days, drawn towards the rate of its kind in all
-tables: ten days without a failure are no proof that there is none in a year.
+A call is a day on which a gate blocks: claims of one kind in one table often fail together, and are
+judged together. Their rate is that of their own past days, drawn towards the rate of their kind in
+all tables: ten days without a failure are no proof that there is none in a year.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
 
-from dqx_airflow.tuning.lake.past_claims import PastClaim, kind_of
+from dqx_airflow.tuning.lake.past_claims import PastClaim
 
 MONTH_DAYS = 30
 _DAYS_OF_KIND = 20
@@ -19,8 +21,8 @@ _DAYS_OF_KIND = 20
 _WEIGHTY = ("key", "filled", "values", "form", "watch.rows")
 """The kinds of claims that may block first, the weightiest first."""
 
-_BEFORE_ANY = 0.5
-"""Failures that are assumed of a kind before any day is known."""
+_BEFORE_ANY = 1
+"""Days with a failure that are assumed of a kind before any day is known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +30,8 @@ class ExpectedClaim:
     """A claim with the calls that are expected if it blocks.
 
     :param judged: the past days on which it was judged, of which it failed on `failed`.
-    :param calls_per_month: the days of a month on which it fails.
+    :param calls_per_month: its share of the days of a month on which its gate blocks, because
+        claims of its kind fail.
     :param blocks: whether it may block within the number of calls that is wanted.
     """
 
@@ -40,10 +43,28 @@ class ExpectedClaim:
     blocks: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Claims of one kind in one table that block together, or not at all, since they fail together:
+    those without a failure; or one that failed."""
+
+    table: str
+    kind: str
+    claims: tuple[PastClaim, ...]
+    calls_per_month: float
+
+    @property
+    def rank(self) -> tuple[int, float, str]:
+        """The weightiest kind first, then the fewest calls."""
+        weight = _WEIGHTY.index(self.kind) if self.kind in _WEIGHTY else len(_WEIGHTY)
+        return weight, self.calls_per_month, self.table
+
+
 def expected_claims(
     claims: Mapping[str, Sequence[PastClaim]],
     calls_per_month: float | None,
     enforced: Collection[str] = (),
+    past: Mapping[str, Sequence[PastClaim]] | None = None,
 ) -> list[ExpectedClaim]:
     """The claims of all tables, by the weight of their kinds and the calls that they make.
 
@@ -54,51 +75,81 @@ def expected_claims(
     :param calls_per_month: the calls that all that block may make together; None if nothing is to
         block.
     :param enforced: the names of claims that block already, whose calls count first.
+    :param past: all claims that were judged on past days, by which kinds are rated: also those that
+        failed, and are claimed no longer. By default the claims.
     """
-    judged: dict[str, int] = defaultdict(int)
-    failed: dict[str, float] = defaultdict(lambda: _BEFORE_ANY)
-    for own in claims.values():
-        for claim in own:
-            judged[claim.kind] += claim.judged
-            failed[claim.kind] += claim.failed
+    rates = _rates_of_kinds(claims if past is None else past)
+    names = {claim.name for own in claims.values() for claim in own}
+    groups = sorted(_groups(claims, rates), key=lambda group: group.rank)
+    known = [(group, claim) for group in groups for claim in group.claims]
+    total = sum(_share(group) for group, claim in known if claim.name in enforced)
     expected = []
-    for table, own in claims.items():
-        for claim in own:
-            of_kind = min(1.0, failed[claim.kind] / (judged[claim.kind] + 1))
-            days = claim.judged + _DAYS_OF_KIND
-            rate = (claim.failed + _DAYS_OF_KIND * of_kind) / days
-            expected.append(
-                ExpectedClaim(table, claim.name, claim.judged, claim.failed, MONTH_DAYS * rate)
-            )
-    expected.sort(key=_rank)
-    return _chosen(expected, calls_per_month, enforced)
-
-
-def _rank(claim: ExpectedClaim) -> tuple[int, float, str, str]:
-    kind = kind_of(claim.assertion, claim.table)
-    weight = _WEIGHTY.index(kind) if kind in _WEIGHTY else len(_WEIGHTY)
-    return weight, claim.calls_per_month, claim.table, claim.assertion
-
-
-def _chosen(
-    expected: Sequence[ExpectedClaim], most: float | None, enforced: Collection[str]
-) -> list[ExpectedClaim]:
-    """The claims, of which those block that call little enough together, and do not block yet."""
-    total = sum(claim.calls_per_month for claim in expected if claim.assertion in enforced)
-    chosen = []
-    names = {claim.assertion for claim in expected}
-    for claim in expected:
-        is_judged = claim.judged > 0 and claim.assertion not in enforced
-        is_possible = most is not None and is_judged and not _is_second(claim, names)
-        blocks = is_possible and total + claim.calls_per_month <= (most or 0)
+    for group in groups:
+        new = [claim for claim in group.claims if claim.name not in enforced]
+        possible = [claim for claim in new if claim.judged and not _is_second(claim, group, names)]
+        calls = len(possible) * _share(group)
+        blocks = calls_per_month is not None and total + calls <= calls_per_month
         if blocks:
-            total += claim.calls_per_month
-        chosen.append(replace(claim, blocks=blocks))
-    return chosen
+            total += calls
+        for claim in sorted(group.claims, key=lambda one: one.name):
+            expected.append(
+                ExpectedClaim(
+                    group.table,
+                    claim.name,
+                    claim.judged,
+                    claim.failed,
+                    _share(group),
+                    blocks=blocks and claim in possible,
+                )
+            )
+    return expected
 
 
-def _is_second(claim: ExpectedClaim, names: Collection[str]) -> bool:
+def _share(group: _Group) -> float:
+    """The calls of each of the claims of a group."""
+    return group.calls_per_month / len(group.claims)
+
+
+def _rates_of_kinds(claims: Mapping[str, Sequence[PastClaim]]) -> dict[str, float]:
+    """The share of the days of a gate on which a claim of a kind fails, over all tables."""
+    judged: dict[str, int] = defaultdict(int)
+    failed: dict[str, int] = defaultdict(int)
+    for own in claims.values():
+        for kind, of_kind in _by_kind(own).items():
+            judged[kind] += max(claim.judged for claim in of_kind)
+            failed[kind] += _failing_days(of_kind)
+    return {kind: min(1, (failed[kind] + _BEFORE_ANY) / (judged[kind] + 1)) for kind in judged}
+
+
+def _by_kind(claims: Sequence[PastClaim]) -> dict[str, list[PastClaim]]:
+    by_kind: dict[str, list[PastClaim]] = defaultdict(list)
+    for claim in claims:
+        by_kind[claim.kind].append(claim)
+    return by_kind
+
+
+def _failing_days(claims: Sequence[PastClaim]) -> int:
+    """The days on which at least one of the claims failed."""
+    days: set[date] = {day for claim in claims for day in claim.failed_on}
+    return max(len(days), *(claim.failed for claim in claims))
+
+
+def _groups(
+    claims: Mapping[str, Sequence[PastClaim]], rates: Mapping[str, float]
+) -> Iterator[_Group]:
+    for table, own in claims.items():
+        for kind, of_kind in _by_kind(own).items():
+            quiet = tuple(claim for claim in of_kind if not claim.failed)
+            parts = [quiet] if quiet else []
+            parts += [(claim,) for claim in of_kind if claim.failed]
+            for part in parts:
+                judged = max(claim.judged for claim in part)
+                rate = _failing_days(part) + _DAYS_OF_KIND * rates.get(kind, 1)
+                yield _Group(table, kind, part, MONTH_DAYS * rate / (judged + _DAYS_OF_KIND))
+
+
+def _is_second(claim: PastClaim, group: _Group, names: Collection[str]) -> bool:
     """True for the usual share of NULL in a column of which another claim allows none."""
-    mark = f"{claim.table}.watch.nulls."
-    column = claim.assertion.removeprefix(mark)
-    return claim.assertion.startswith(mark) and f"{claim.table}.{column}.filled" in names
+    mark = f"{group.table}.watch.nulls."
+    column = claim.name.removeprefix(mark)
+    return claim.name.startswith(mark) and f"{group.table}.{column}.filled" in names

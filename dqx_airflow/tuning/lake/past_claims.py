@@ -46,12 +46,14 @@ class PastClaim:
     :param kind: the kind of the claim, the same for all tables: `key`, `filled`, `watch.mean` ...
     :param judged: the number of days on which it could be judged.
     :param failed: the number of these days on which it failed.
+    :param failed_on: these days.
     """
 
     name: str
     kind: str
     judged: int = 0
     failed: int = 0
+    failed_on: tuple[date, ...] = ()
 
 
 def past_claims(
@@ -108,7 +110,8 @@ def _counted(
         failed = {index for index in known if statuses[index] is Status.FAILED}
         failed_days |= failed
         kind = kind_of(assertion.name, table)
-        claims.append(PastClaim(assertion.name, kind, len(known), len(failed)))
+        on = tuple(backtest.days[index].date for index in sorted(failed))
+        claims.append(PastClaim(assertion.name, kind, len(known), len(failed), on))
     return tuple(claims), (len(failed_days), len(at))
 
 
