@@ -49,13 +49,20 @@ FEWEST_KNOWN = 14
 
 MOST_LOAD = 1.9
 """A volume that is this many times as large as expected, or as many times smaller, always fails, so
-that a double or a half load never passes."""
+that a double or a half load never passes. Where that is within the noise of its days, such as of
+small counts, it is `NOISE_SIGMAS` instead."""
+
+NOISE_SIGMAS = 3.0
+"""The fewest standard deviations between a volume and its limits."""
 
 FAR = 2.5
 """A value that is this many times as large as its level, or as many times smaller, never becomes
 the level by itself, such as after a change of unit: it alarms until a person labels one of its days
 as fine."""
 
+_MOST_NEGATIVE = 0.1
+"""A volume that is negative on at most this share of the days is positive, and was wrong there. So
+was anything that was negative on days on which it was an incident."""
 _LONG = 28
 _SHORT = 3
 _NEARBY = 1.9
@@ -135,16 +142,31 @@ class _Scale:
     is_log: bool = False
     counting: float = 0.0
     is_linear: bool = False
+    is_complement: bool = False
 
-    def distance(self, level: Floats, factor: float) -> Floats:
-        """The distance on this scale between a level and its multiple by a factor."""
+    def is_within(self, own: Floats, level: Floats, factor: float, noise: Any) -> NDArray[np.bool_]:
+        """True where a value is at most `factor` times as large as a level or as many times
+        smaller, or differs from it by noise at most. A share near all must be so in what it lacks
+        as well."""
+        import numpy as np
+
+        low, high = self._multiples(level, factor)
+        is_multiple = (np.minimum(low, high) <= own) & (own <= np.maximum(low, high))
+        return is_multiple | (np.abs(own - level) <= noise)
+
+    def _multiples(self, level: Floats, factor: float) -> tuple[Floats, Floats]:
         import numpy as np
 
         if self.is_log:
-            return np.full(level.shape, math.log(factor))
+            return level - math.log(factor), level + math.log(factor)
         if self.is_linear:
-            return np.full(level.shape, np.inf)
-        return np.abs(level) * (math.sqrt(factor) - 1)
+            return level / factor, level * factor
+        root = math.sqrt(factor)
+        if not self.is_complement:
+            return level / root, level * root
+        share = 1 - np.square(level)
+        low, high = -_root(1 - share / factor), -_root(1 - share * factor)
+        return np.maximum(low, level * root), np.minimum(high, level / root)
 
 
 def known_text(on: date, labels: Mapping[date, bool]) -> str:
@@ -227,12 +249,19 @@ def _scales(values: Floats, kind: Kind) -> list[_Scale]:
     import numpy as np
 
     middle = _median(values)
-    known = np.nan_to_num(values, nan=np.inf)
     is_whole = (np.isnan(values) | (values == np.round(values))).all(axis=1)
     size = _median(np.abs(values))
 
+    # from week to week, so that neither weekdays nor a shift look like noise
+    weekly = np.abs(values[:, 7:] - values[:, :-7]) / math.sqrt(2)
+    noise = _GROSS * _SIGMA_OF_MEDIAN * _median(weekly)
+    is_gross = np.abs(values - middle[:, None]) > noise[:, None]
+    is_usual = ~is_gross | (middle <= 0)[:, None]
+    negative = (is_usual & (values < 0)).sum(1) / np.maximum((~np.isnan(values)).sum(1), 1)
+    most_negative = _MOST_NEGATIVE if kind is Kind.VOLUME else 0
+
     def scale_of(row: int) -> _Scale:
-        if known[row].min() < 0:
+        if negative[row] > most_negative:
             return _linear(float(f"{0.02 * size[row] + 1e-9:.1g}"))
         if kind is Kind.VOLUME:
             return _COUNT if middle[row] == 0 or (middle[row] < 20 and is_whole[row]) else _LOG
@@ -328,7 +357,13 @@ def _share_scale(of_a_row: float, is_complement: bool) -> _Scale:
         return max(_square(root) - added, 0)
 
     if is_complement:
-        return _Scale(lambda v: -forth(1 - v), lambda v: 1 - back(-v), least, counting=counting)
+        return _Scale(
+            lambda share: -forth(1 - share),
+            lambda value: 1 - back(-value),
+            least,
+            counting=counting,
+            is_complement=True,
+        )
     return _Scale(forth, back, least, counting=counting)
 
 
@@ -392,10 +427,15 @@ class _Fit:
         sigma = np.maximum(_SIGMA_OF_MEDIAN * _median(errors), scale.least / 4)
         is_gross = errors > _GROSS * sigma[:, None]
         usual = np.where(is_gross & ~is_fine, np.nan, errors)
+        load = np.maximum(math.log(MOST_LOAD), NOISE_SIGMAS * sigma)
         half = self._half(kind, sigma, usual)
+        if kind is Kind.VOLUME and scale.is_log:
+            half = np.minimum(half, load)
         expected, recent = long[:, length], short[:, length]
         if kind is Kind.OTHER:
-            is_near = np.abs(recent - expected) <= scale.distance(expected, _NEARBY)
+            # a level around zero has no multiples
+            noise = _GROSS * sigma if scale.is_linear else 0.0
+            is_near = scale.is_within(recent, expected, _NEARBY, noise)
             recent = np.where(is_near, recent, np.nan)
         yesterday = np.where(fine[:, -1], self.adjusted[:, -1], np.nan)
         # a level that a person accepted, until it is the median of four weeks
@@ -406,11 +446,13 @@ class _Fit:
         most = np.fmax.reduce(now)
         if kind is Kind.VOLUME and scale.is_log:
             # nearby levels are noise, and no reason to let a double load pass
-            room = math.log(MOST_LOAD) - half
+            room = load - half
             least = np.where(expected - least > half, least, np.maximum(least, expected - room))
             most = np.where(most - expected > half, most, np.minimum(most, expected + room))
         on_top = self.weekdays + self.events
         half = half + self.doubts
+        if kind is Kind.VOLUME and scale.is_log:
+            half = np.minimum(half, load)
         return least + on_top - half, _median(known[:, -_LONG:]) + on_top, most + on_top + half
 
     def _half(self, kind: Kind, sigma: Floats, usual: Floats) -> Floats:
@@ -428,10 +470,7 @@ class _Fit:
             half = _VOLUME_WIDTH * half
         half = np.maximum(half, scale.least)
         is_counting = sigma <= _COUNTING * scale.counting
-        half = np.where(is_counting, np.maximum(_COUNTING_SIGMAS * sigma, scale.least), half)
-        if kind is Kind.VOLUME and scale.is_log:
-            half = np.minimum(half, math.log(MOST_LOAD))
-        return half
+        return np.where(is_counting, np.maximum(_COUNTING_SIGMAS * sigma, scale.least), half)
 
     def _without_unseen_shifts(self, is_fine: NDArray[np.bool_]) -> Floats:
         """The known days without those that are far from the level before them, as after a change
@@ -440,9 +479,10 @@ class _Fit:
 
         known = self.level_days
         middle = _median(known)[:, None]
-        errors = np.abs(known - middle)
+        # from day to day, since a shift in the middle of the days would look like noise
+        errors = np.abs(np.diff(known, axis=1)) / math.sqrt(2)
         noise = _GROSS * np.maximum(_SIGMA_OF_MEDIAN * _median(errors), self.scale.least / 4)
-        is_apart = errors > self.scale.distance(middle, FAR) / 2
+        is_apart = ~np.isnan(known) & ~self.scale.is_within(known, middle, math.sqrt(FAR), 0.0)
         rows = np.flatnonzero(is_apart.any(1))
         left = known.copy()
         if len(rows):
@@ -460,12 +500,14 @@ class _Fit:
         first = _median(known[:, : known.shape[1] // 2])
         kept = np.repeat(first[:, None], _LONG, 1)
         for column, own in enumerate(known.T):
-            accepted = np.where(is_fine[:, column], own, accepted)
             level = _median(kept)
-            far = np.maximum(self.scale.distance(level, FAR), noise)
-            is_far = (np.abs(own - level) > far) & ~(np.abs(own - accepted) <= far)
-            left[is_far, column] = np.nan
-            is_kept = ~is_far & ~np.isnan(own)
+            # what was accepted ends when the days are back at their level
+            is_back = np.abs(own - level) < np.abs(own - accepted)
+            accepted = np.where(is_back, np.nan, accepted)
+            accepted = np.where(is_fine[:, column], own, accepted)
+            is_kept = self.scale.is_within(own, level, FAR, noise)
+            is_kept |= self.scale.is_within(own, accepted, FAR, noise)
+            left[~is_kept, column] = np.nan
             kept[is_kept] = np.column_stack([kept[is_kept, 1:], own[is_kept]])
         return left
 
