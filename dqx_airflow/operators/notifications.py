@@ -294,7 +294,11 @@ def _title(report: Mapping[str, Any], error: str) -> str:
     if not report:
         return cut(error, _LONGEST_TEXT) or "see its log"
     counts = report.get("counts") or {}
-    title = f"{counts.get('failed', 0)} of {sum(counts.values())} assertions failed"
+    failed = counts.get("failed", 0)
+    title = f"{failed} of {sum(counts.values())} assertions failed"
+    causes = report.get("causes") or failed
+    if causes < failed:
+        title += " (1 cause)" if causes == 1 else f" ({causes} causes)"
     if lacking := report.get("not_evaluated"):
         title = f"{lacking} not evaluated, {title}"
     if errors := counts.get("errors"):
@@ -309,15 +313,22 @@ def _title(report: Mapping[str, Any], error: str) -> str:
     return f"data of {report.get('date')}: {title}"
 
 
-def _faults(report: Mapping[str, Any]) -> tuple[list[tuple[str, str, str]], int]:
-    """The worst assertions that did not pass, as severity, name and finding; and the number of
-    further ones."""
+def _faults(report: Mapping[str, Any]) -> tuple[list[tuple[str, str, str, str]], int]:
+    """The worst assertions that did not pass, one for each cause, as severity, name, finding and
+    the names of the others of its cause; and the number of further ones."""
+    by_cause: dict[object, list[Mapping[str, Any]]] = {}
     verdicts = report.get("verdicts") or []
-    faults = [
-        (_text(verdict.get("severity")), _text(verdict.get("assertion")), _verdict_line(verdict))
-        for verdict in verdicts[:_MOST_VERDICTS]
-    ]
-    return faults, len(verdicts) - len(faults) + int(report.get("more_verdicts") or 0)
+    for position, verdict in enumerate(verdicts):
+        by_cause.setdefault(verdict.get("cause") or f"verdict {position}", []).append(verdict)
+    faults = []
+    known = 0
+    for first, *others in [*by_cause.values()][:_MOST_VERDICTS]:
+        names = [cut(_text(other.get("assertion")), _LONGEST_NAME) for other in others]
+        also = listed(names, most=_MOST_VERDICTS) if names else ""
+        finding = _verdict_line(first)
+        faults.append((_text(first.get("severity")), _text(first.get("assertion")), finding, also))
+        known += 1 + len(others)
+    return faults, len(verdicts) - known + int(report.get("more_verdicts") or 0)
 
 
 def _verdict_line(verdict: Mapping[str, Any]) -> str:

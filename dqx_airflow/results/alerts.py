@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, timezone
 from enum import Enum
@@ -11,14 +11,14 @@ from typing import TypeAlias
 
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import RequestError
+from dqx_airflow.plan.measurements import measurements_from
 from dqx_airflow.results import schema
-from dqx_airflow.results.causes import Day, Failure, Side, causes_of
+from dqx_airflow.results.causes import Day, Failure, causes_of
 from dqx_airflow.results.past_runs import PastRun, past_runs, runs_of_suite
 from dqx_airflow.results.query import RunsWanted, StoredResults, equals, is_in, opened
 from dqx_airflow.results.report_rows import verdict_from_row
 from dqx_airflow.results.stored_labels import Label, read_labels
 from dqx_airflow.values import FailingRow, RunKey, Status, Verdict
-from dqx_airflow.values.exact import NUMBERS
 
 OF_VERDICTS = tuple(
     name for name in schema.RESULTS_SCHEMA.names if name not in ("month", "run_id", "position")
@@ -119,23 +119,28 @@ def alerts(
     return tuple(alert for alert in judged if not (unlabelled and alert.label))
 
 
-def with_causes(alerts: Sequence[Alert], runs: Iterable[PastRun]) -> tuple[Alert, ...]:
+def with_causes(
+    alerts: Sequence[Alert],
+    runs: Iterable[PastRun],
+    judged: Mapping[str, Collection[date]] | None = None,
+) -> tuple[Alert, ...]:
     """The alerts with the number and the first date of their cause.
 
     :param runs: all runs of their gates on these days, so that the date before is known.
+    :param judged: for each gate the dates that it judged, if `runs` are only those that failed. An
+        instance of a mapped gate is then known by its map index.
     """
-    dates: dict[tuple[str, int], list[date]] = {}
-    for run in runs:
-        dates.setdefault((run.gate, run.map_index), []).append(run.date)
-    befores = {
-        key: dict(zip(sorted({*judged})[1:], sorted({*judged}), strict=False))
-        for key, judged in dates.items()
-    }
-    failures = {
-        _failure(alert, befores.get((alert.gate, alert.map_index), {}).get(alert.date)): number
-        for number, alert in enumerate(alerts)
-        if alert.verdict.status is Status.FAILED
-    }
+    instances = _instances(runs) if judged is None else {}
+    dates: dict[tuple[str, Hashable], set[date]] = {}
+    for (gate, on, _), instance in instances.items():
+        dates.setdefault((gate, instance), set()).add(on)
+    failures = {}
+    for number, alert in enumerate(alerts):
+        if alert.verdict.status is Status.FAILED:
+            instance = instances.get((alert.gate, alert.date, alert.map_index), alert.map_index)
+            known = dates.get((alert.gate, instance), ()) if judged is None else judged[alert.gate]
+            before = max((on for on in known if on < alert.date), default=None)
+            failures[_failure(alert, instance, before)] = number
     listed = [*alerts]
     for cause, together in enumerate(causes_of(failures), start=1):
         since = min(failure.date for failure in together)
@@ -145,17 +150,36 @@ def with_causes(alerts: Sequence[Alert], runs: Iterable[PastRun]) -> tuple[Alert
     return tuple(listed)
 
 
-def _failure(alert: Alert, before: date | None) -> Failure:
-    verdict = alert.verdict
-    instance = alert.gate, alert.map_index
-    side = None
-    value, limit = verdict.scaled_value, verdict.threshold  # the lower one of two limits
-    if isinstance(value, NUMBERS) and isinstance(limit, NUMBERS) and value != limit:
-        side = Side.BELOW if value < limit else Side.ABOVE
+def _instances(runs: Iterable[PastRun]) -> dict[tuple[str, date, int], Hashable]:
+    """The instance of a mapped gate behind each gate, date and map index, as it is known across
+    dates: by the data that it reads; by its map index if others read the same on the date."""
+    found: dict[tuple[str, date, int], Hashable] = {}
+    for run in runs:
+        found[run.gate, run.date, run.map_index] = _reads(run) or run.map_index
+    counts = Counter((gate, on, instance) for (gate, on, _), instance in found.items())
+    return {
+        (gate, on, index): index if counts[gate, on, instance] > 1 else instance
+        for (gate, on, index), instance in found.items()
+    }
+
+
+def _reads(run: PastRun) -> Hashable:
+    """What an instance of a mapped gate reads; empty if the gate is not mapped."""
+    if run.map_index < 0:
+        return None
+    measured = (measurements_from(row.get("measured")) for row in run.rows)
+    return frozenset(item for one in measured for item in one.reads.items())
+
+
+def _failure(alert: Alert, instance: Hashable, before: date | None) -> Failure:
     dag, _, task = alert.gate.partition(".")
-    datasets = tuple((*instance, name) for name in verdict.datasets)
-    runs_together = (dag if task else alert.gate, alert.map_index)
-    return Failure(alert.key, runs_together, datasets, alert.date, before, verdict.metric, side)
+    return Failure.of(
+        alert.verdict,
+        gate=(alert.gate, instance),
+        dag=(dag if task else alert.gate, alert.map_index),
+        on=alert.date,
+        before=before,
+    )
 
 
 def alerts_among(runs: Iterable[PastRun], labels: Iterable[Label]) -> tuple[Alert, ...]:
@@ -296,17 +320,30 @@ _FAILED = f"\"status\" = '{Status.FAILED.value}'"
 
 
 def recent_alerts(results: StoredResults, gates: Collection[str]) -> tuple[Alert, ...]:
-    """The failures of some gates in the last 30 days of data, oldest day first. A dataset without
-    rows counts as one failure, which explains the others.
+    """The failures of some gates in the last 30 days of data, oldest day first, with their causes.
+    A dataset without rows counts as one failure, which explains the others.
 
     :raises StoreError: the store exists and cannot be read.
     """
-    listed = []
-    for run, labels in _runs(results, gates, OF_VERDICTS):
+    listed: list[Alert] = []
+    runs = _runs(results, gates, OF_VERDICTS)
+    for run, labels in runs:
         causes = _causes(run.rows)
         alerts_of_run = {alert.key[2:]: alert for alert in alerts_among([run], labels)}
         listed += [replace(alerts_of_run[key], explains=tuple(causes[key])) for key in causes]
-    return tuple(listed)
+    return with_causes(listed, (), _judged_dates(results, [run for run, _ in runs]))
+
+
+def _judged_dates(results: StoredResults, runs: Sequence[PastRun]) -> dict[str, set[date]]:
+    """For each gate the dates that it judged, from the first to the last of some runs."""
+    if not runs:
+        return {}
+    days = [run.date for run in runs]
+    wanted = RunsWanted({run.gate for run in runs}, since=min(days), until=max(days))
+    dates: dict[str, set[date]] = {}
+    for row in results.run_rows(wanted, ("gate", "dataset_date")):
+        dates.setdefault(row["gate"], set()).add(row["dataset_date"])
+    return dates
 
 
 def _causes(failures: Sequence[schema.Row]) -> Mapping[tuple[str, str], Sequence[str]]:

@@ -17,6 +17,10 @@ from enum import Enum
 from itertools import groupby
 from typing import TypeAlias
 
+from dqx_airflow.plan.term_values import REPEATED
+from dqx_airflow.values import Status, Verdict
+from dqx_airflow.values.exact import NUMBERS
+
 Day: TypeAlias = date
 """The type of dates in classes that have a field `date`."""
 
@@ -52,6 +56,35 @@ class Failure:
     metric: str | None = None
     side: Side | None = None
 
+    @classmethod
+    def of(
+        cls, verdict: Verdict, *, gate: Hashable, dag: Hashable, on: Day, before: Day | None = None
+    ) -> Failure:
+        """The failure of a verdict.
+
+        :param gate: a key of the gate, with its instance.
+        :param on: the date of its data.
+        """
+        value, limit = verdict.scaled_value, verdict.threshold  # the lower one of two limits
+        side = None
+        is_beyond = REPEATED not in (verdict.reason or "") and value != limit
+        if is_beyond and isinstance(value, NUMBERS) and isinstance(limit, NUMBERS):
+            side = Side.BELOW if value < limit else Side.ABOVE
+        return cls(
+            assertion=(gate, verdict.check, verdict.name),
+            dag=dag,
+            datasets=tuple((gate, name) for name in verdict.datasets),
+            date=on,
+            before=before,
+            metric=verdict.metric,
+            side=side,
+        )
+
+    @property
+    def dataset(self) -> Hashable:
+        """The key of its first dataset; an assertion about none stands for itself."""
+        return self.datasets[0] if self.datasets else self.assertion
+
     @property
     def open_key(self) -> Hashable:
         """The key under which its alert stays open on its date."""
@@ -73,32 +106,52 @@ class Failure:
 
 def causes_of(failures: Iterable[Failure]) -> list[list[Failure]]:
     """The failures by their cause, in the order of dates. What fails in addition while an alert is
-    open is another alert, unless it moves as that one does."""
+    open is another alert, unless its dataset is the one that moves in this way."""
     causes: list[list[Failure]] = []
     open_causes: dict[Hashable, list[Failure]] = {}
     in_order = sorted(failures, key=lambda one: one.date)
     for _, on_date in groupby(in_order, key=lambda one: one.date):
         for together in _moved_together([*on_date]):
-            going_on = [one for one in together if one.going_on in open_causes]
-            moving = {one.movement for one in going_on} - {None}
-            new = [one for one in together if one not in going_on and one.movement not in moving]
-            joining = [one for one in together if one not in new]
-            if joining:
-                open_causes[going_on[0].going_on].extend(joining)
-                cause = open_causes[going_on[0].going_on]
-                open_causes |= {one.open_key: cause for one in joining}
+            moving = {
+                (one.dataset, one.movement): open_causes[one.going_on]
+                for one in together
+                if one.going_on in open_causes and one.movement is not None
+            }
+            new: list[Failure] = []
+            for one in together:
+                moved = moving.get((one.dataset, one.movement), new)
+                cause = open_causes.get(one.going_on, moved)
+                cause.append(one)
+                open_causes[one.open_key] = cause
             if new:
                 causes.append(new)
-                open_causes |= {one.open_key: new for one in new}
     return causes
+
+
+def cause_numbers(verdicts: Sequence[Verdict], on: Day) -> list[int]:
+    """For each verdict of a report the number of its cause, from 1 on; 0 for those that did not
+    fail.
+
+    :param on: the date of the data.
+    """
+    failures = {
+        position: Failure.of(verdict, gate=None, dag=None, on=on)
+        for position, verdict in enumerate(verdicts)
+        if verdict.status is Status.FAILED
+    }
+    numbers = {
+        id(failure): number
+        for number, together in enumerate(causes_of(failures.values()), start=1)
+        for failure in together
+    }
+    return [numbers.get(id(failures.get(position)), 0) for position in range(len(verdicts))]
 
 
 def _moved_together(failures: Sequence[Failure]) -> list[list[Failure]]:
     """The failures of a date by dataset, and datasets of a DAG that moved in the same way."""
     of_dataset: dict[Hashable, list[Failure]] = {}
     for failure in failures:
-        dataset = failure.datasets[0] if failure.datasets else failure.assertion
-        of_dataset.setdefault((failure.dag, dataset), []).append(failure)
+        of_dataset.setdefault((failure.dag, failure.dataset), []).append(failure)
     together: dict[Hashable, list[Failure]] = {}
     for dataset, own in of_dataset.items():
         moved = _movement(own)

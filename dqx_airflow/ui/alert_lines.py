@@ -1,5 +1,5 @@
-"""The lines of the list of alerts: the same rows, judged by several gates in the same way, are one
-line and get one label."""
+"""The lines of the list of alerts: the failures of a date with one cause, and the same rows that
+several gates judged in the same way, are one line and get one label."""
 
 from __future__ import annotations
 
@@ -18,15 +18,17 @@ _Judged = tuple[object, ...]
 
 @dataclass(slots=True)
 class AlertLine:
-    """An alert, and the alerts of other gates about the same rows."""
+    """An alert, the alerts of other gates about the same rows, and the other failures of its date
+    with the same cause."""
 
     alert: Alert
     also: list[Alert] = field(default_factory=list)
+    together: list[Alert] = field(default_factory=list)
 
     @property
     def alerts(self) -> list[Alert]:
         """All alerts of the line."""
-        return [self.alert, *self.also]
+        return [self.alert, *self.also, *self.together]
 
 
 def lines_of(alerts: Iterable[Alert], rows: Mapping[str, Mapping[str, object]]) -> list[AlertLine]:
@@ -37,21 +39,31 @@ def lines_of(alerts: Iterable[Alert], rows: Mapping[str, Mapping[str, object]]) 
     lines: list[AlertLine] = []
     known: dict[object, AlertLine] = {}
     for alert in alerts:
-        cause = _cause(alert, rows)
-        line = known.get(cause) if cause is not None else None
+        same_rows = _same_rows(alert, rows)
+        keys = [key for key in (same_rows, _cause(alert)) if key is not None]
+        line = next((known[key] for key in keys if key in known), None)
         if line is None:
             line = AlertLine(alert)
             lines.append(line)
-            if cause is not None:
-                known[cause] = line
-        else:
+        elif same_rows is not None and same_rows == _same_rows(line.alert, rows):
             line.also.append(alert)
+        else:
+            line.together.append(alert)
+        for key in keys:
+            known.setdefault(key, line)
     return lines
 
 
-def _cause(alert: Alert, rows: Mapping[str, Mapping[str, object]]) -> object:
-    """What alerts about the same rows have in common; None where the rows are not identified, and
-    for an instance of a mapped gate, which has rows of its own."""
+def _cause(alert: Alert) -> object:
+    """The key of the failures of a date with one cause and one label; None for a pass."""
+    if not alert.cause:
+        return None
+    return alert.cause, alert.date, _truth(alert)
+
+
+def _same_rows(alert: Alert, rows: Mapping[str, Mapping[str, object]]) -> object:
+    """The key of alerts about the same rows; None where the rows are not identified, and for an
+    instance of a mapped gate, which has rows of its own."""
     if alert.map_index >= 0:
         return None
     own = rows.get(alert.run_id, {})
@@ -61,11 +73,14 @@ def _cause(alert: Alert, rows: Mapping[str, Mapping[str, object]]) -> object:
     return _judged(alert), *data
 
 
+def _truth(alert: Alert) -> bool | None:
+    return None if alert.label is None else alert.label.ground_truth
+
+
 def _judged(alert: Alert) -> _Judged:
     verdict = alert.verdict
-    label = None if alert.label is None else alert.label.ground_truth
     limit = verdict.expected, repr(verdict.threshold), repr(verdict.scaled_value)
-    return alert.date, verdict.name, verdict.expression, *limit, verdict.severity, label
+    return alert.date, verdict.name, verdict.expression, *limit, verdict.severity, _truth(alert)
 
 
 def judged_alike(alerts: Sequence[Alert]) -> list[Alert]:

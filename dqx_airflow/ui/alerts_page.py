@@ -68,7 +68,7 @@ def chosen_alerts(recent: Iterable[Alert], filters: AlertFilters) -> list[Alert]
 class AlertGroup:
     """The displayed alerts of an assertion, and the number of its alerts without a label.
     `instance` is the instance of a mapped gate, or empty. In `lines`, each alert has those of other
-    gates about the same rows beside it."""
+    gates about the same rows, and the other failures of its cause, beside it."""
 
     gate: str
     instance: str

@@ -182,6 +182,22 @@ def test_an_unreadable_summary_still_gives_a_notification(notification_for: Noti
     )
 
 
+def test_the_failures_of_one_cause_are_one_line(notification_for: Notification) -> None:
+    names = ("orders.rows", "orders.amount", "orders.nulls", "items.rows")
+    causes = (1, 1, 2, 1)
+    verdicts = [
+        {**FAILED, "assertion": name, "cause": cause}
+        for name, cause in zip(names, causes, strict=True)
+    ]
+    counts = {"passed": 1, "failed": 4, "skipped": 0, "errors": 0}
+    notification = notification_for({**BLOCKED, "verdicts": verdicts, "counts": counts, "causes": 2})
+    assert "4 of 5 assertions failed (2 causes)" in notification.markdown
+    lines = [line for line in notification.markdown.splitlines() if line.startswith("- ")]
+    assert [line.split("`")[1] for line in lines] == ["orders.rows", "orders.nulls"]
+    assert lines[0].endswith("; one cause with `orders.amount, items.rows`")
+    assert "one cause with orders.amount, items.rows" in notification.html
+
+
 def test_the_worst_failures_are_listed_and_the_rest_counted(notification_for: Notification) -> None:
     many = {**BLOCKED, "verdicts": [{**FAILED, "assertion": f"a{n}"} for n in range(20)]}
     notification = notification_for({**many, "more_verdicts": 7})

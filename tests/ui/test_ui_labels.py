@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dqx_airflow.results.stored_labels import Label, read_labels
-from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome
+from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Severity, Status
 from tests.ui.ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, ROWS, Get, Html, Scene, report_of
 
 pytestmark = pytest.mark.airflow
@@ -388,6 +388,50 @@ def test_one_box_stands_for_all_alerts_of_an_assertion(get: Get, post: Get, scen
     answer = post("label", **form, pick=everything, ground_truth="real", reason="late load")
     assert answer.status_code == 303
     assert len(labels(scene)) == 6
+
+
+def test_failures_of_one_cause_are_one_line_with_one_label(
+    get: Get, post: Get, scene: Scene
+) -> None:
+    nulls = replace(BAD_NULLS, severity=Severity.P1)
+    rows = replace(
+        NOT_EMPTY, name="orders.rows", check="Volume", status=Status.FAILED, severity=Severity.P0
+    )
+    few = replace(rows, metric="num_rows", value=30, scaled_value=30, threshold=4000)
+    items = replace(few, name="items.rows", datasets=("items",), severity=Severity.P1)
+    other = replace(nulls, name="items.nulls", datasets=("items",))
+    scene.ran(report_of(1, verdicts=(nulls, few)))
+    scene.ran(report_of(2, verdicts=(items, other), task_id="second"), task_id="second", number=2)
+    html = get("alerts", "eve").text
+    (line,) = [line for group in _groups(get) for line in group["lines"]]
+    names = [one["verdict"]["name"] for one in (line["alert"], *line["together"])]
+    assert names[0] == "orders.rows"
+    assert {*names} == {"orders.rows", "orders.id.null_share", "items.rows", "items.nulls"}
+    assert "one cause with" in Html(html).text
+    (form,) = Html(html).forms
+    (keys,) = _picks(html).values()
+    assert post("label", **form, pick=keys, ground_truth="real").status_code == 303
+    assert {label.name for label in labels(scene)} == {*names}
+
+
+def test_another_failure_while_an_alert_is_open_is_a_line_of_its_own(
+    get: Get, scene: Scene
+) -> None:
+    few = replace(
+        NOT_EMPTY, name="orders.rows", check="Volume", status=Status.FAILED, metric="num_rows"
+    )
+    few = replace(few, value=30, scaled_value=30, threshold=4000)
+    before = DAY - timedelta(days=1)
+    scene.ran(report_of(1, verdicts=(few,), on=before), number=1)
+    scene.ran(report_of(2, verdicts=(few, BAD_NULLS)), number=2)
+    lines = [line for group in _groups(get) for line in group["lines"]]
+    assert [len(line["together"]) for line in lines] == [0, 0, 0]
+    by_cause = [(line["alert"]["cause"], line["alert"]["since"]) for line in lines]
+    assert len({*by_cause}) == 2
+
+
+def _groups(get: Get) -> Any:
+    return get("api/v1/alerts", "eve").json()["groups"]
 
 
 def of_gate(dag_id: str, number: int, **changes: Any) -> GateReport:
