@@ -237,30 +237,23 @@ def propose(results: StoredResults | str, proposal: Proposal) -> None:
 
     :raises StoreError: the store cannot be written.
     """
-    _append(
-        results,
-        proposal,
-        ProposalStage.PENDING,
-        agent=proposal.agent,
-        reason=proposal.reason,
-        at=proposal.at,
-        text=proposal.to_json(),
-    )
+    row = _row(proposal, ProposalStage.PENDING, proposal.agent, proposal.reason, proposal.at)
+    _append(results, [row | {"proposal": proposal.to_json()}])
 
 
 def decide(
     results: StoredResults | str,
-    proposal: Proposal,
+    proposals: Iterable[Proposal],
     stage: ProposalStage,
     author: str,
     reason: str | None = None,
 ) -> None:
-    """Records a decision on a proposal.
+    """Records a decision on proposals.
 
     :raises StoreError: the store cannot be written.
     """
     now = datetime.now(timezone.utc)
-    _append(results, proposal, stage, agent=author, reason=reason, at=now)
+    _append(results, [_row(proposal, stage, author, reason, now) for proposal in proposals])
 
 
 def read_proposals(
@@ -340,32 +333,28 @@ def _stored(proposal: Proposal, row: Row) -> StoredProposal:
     )
 
 
-def _append(
-    results: StoredResults | str,
-    proposal: Proposal,
-    stage: ProposalStage,
-    *,
-    agent: str,
-    reason: str | None,
-    at: datetime,
-    text: str | None = None,
-) -> None:
-    """Appends a decision, or with its JSON form as `text` the proposal itself."""
-    from dqx_airflow.results.query import opened
-    from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need
-
-    event_id = str(uuid.uuid4())
-    row: Row = {
-        "event_id": event_id,
+def _row(
+    proposal: Proposal, stage: ProposalStage, agent: str, reason: str | None, at: datetime
+) -> Row:
+    """The row of an event of a proposal, without its JSON form."""
+    return {
+        "event_id": str(uuid.uuid4()),
         "proposal_id": proposal.id,
         "event": stage.value,
         "gate": proposal.gate,
         "suite": proposal.suite,
         "agent": agent,
         "reason": reason,
-        "proposal": text,
+        "proposal": None,
         "event_at": at,
     }
+
+
+def _append(results: StoredResults | str, rows: Iterable[Row]) -> None:
+    """Appends events of proposals."""
+    from dqx_airflow.results.query import opened
+    from dqx_airflow.results.store import ResultsStore  # pyarrow, which readers do not need
+
     results = opened(results)
     store = ResultsStore(results.root, results.storage_options)
-    store.append_rows({PROPOSALS: {event_id: [row]}})
+    store.append_rows({PROPOSALS: {row["event_id"]: [row] for row in rows}})

@@ -32,14 +32,25 @@ T = TypeVar("T")
 _LINE_END = re.compile(r"\r\n|\r|\n")
 
 
-def require_allowed(file: SuiteFile, proposal: Proposal, checked: Checked | None = None) -> None:
+def require_allowed(file: SuiteFile, proposal: Proposal) -> None:
     """Returns if a proposal can be made, or applied, to the current file.
 
-    :param checked: the suite, if the file was just read.
     :raises ChangeRefusedError: its values are outdated, or the agent must not make it.
     :raises SourceError: the file, or the file with the proposal, has errors.
     """
-    checked = checked or file.read()
+    checked = file.read()
+    suite = checked.valid_suite
+    _require_current(checked, proposal)
+    profile, form = _missing(checked, proposal)
+    after = suite
+    if profile is not None or form is not None:
+        after = file.changed(checked, profile, form).valid_suite
+    after = with_values(after, proposal.values)
+    refuse(judge_change(suite, after, proposal.agent, form=form).refusals, checked.sources)
+
+
+def _require_current(checked: Checked, proposal: Proposal) -> None:
+    """:raises ChangeRefusedError: the values of a proposal are outdated, or not allowed."""
     suite = checked.valid_suite
     current_values = {tunable.name: tunable.value for tunable in tunables_of(suite)}
     expected = {
@@ -49,62 +60,93 @@ def require_allowed(file: SuiteFile, proposal: Proposal, checked: Checked | None
     }
     refuse(changed_since(suite, expected), checked.sources)
     refuse(judge_values(suite, proposal.values, proposal.agent).refusals, checked.sources)
-    profile, form = _missing(checked, proposal)
-    after = suite
-    if profile is not None or form is not None:
-        after = file.changed(checked, profile, form).valid_suite
-    after = with_values(after, proposal.values)
-    refuse(judge_change(suite, after, proposal.agent, form=form).refusals, checked.sources)
 
 
-def apply_proposal(
-    file: SuiteFile,
-    proposal: Proposal,
-    author: str,
-    reason: str | None = None,
-    *,
-    decided: Callable[[], None] | None = None,
+@dataclass(frozen=True, slots=True)
+class Approval:
+    """A proposal that a person approved."""
+
+    proposal: Proposal
+    author: str
+    reason: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A suite with approved proposals: its text, and the entries of its history."""
+
+    text: str
+    checked: Checked
+    entries: tuple[Entry, ...] = ()
+
+
+def apply_proposals(
+    file: SuiteFile, approvals: Sequence[Approval], *, decided: Callable[[], None] | None = None
 ) -> None:
-    """Writes an approved proposal into the file, and the approval and changes into its history.
+    """Writes approved proposals into the file, all or none, and the approvals and changes into its
+    history.
 
     It may be repeated if it is unknown whether it was finished.
 
-    :param author: who approved it.
     :param decided: called once no one else can write; what it raises leaves the file as it is.
-    :raises ChangeRefusedError: its values are outdated, or the agent must not make it.
-    :raises SourceError: the file, or the file with the proposal, has errors.
+    :raises ChangeRefusedError: the values of a proposal are outdated, or its agent must not make
+        it.
+    :raises SourceError: the file, or the file with a proposal, has errors.
     :raises RequestError: the file or its history cannot be written.
     """
+    planned = _with_approvals(file, file.read(), approvals)  # before a history is made
     with file.changing() as (checked, append):
-        require_allowed(file, proposal, checked)
+        if checked.sources != planned[0].checked.sources:
+            planned = _with_approvals(file, checked, approvals)
         if decided is not None:
             decided()
-        values = proposal.values
-        profile, form = _missing(checked, proposal)
-        content = file.edited(checked, values, profile, form)
-        unchanged = file.edited(checked, values) if profile or form else content
-        patch = suite_file.patch_between(unchanged.decode("utf-8"), content.decode("utf-8"))
-        approval = {"agent": HUMAN, "author": author}
-        facts = {"agent": proposal.agent, "id": proposal.id, "approved_by": author}
-        why = _given(reason=proposal.reason)
-        entries = [_entry("approve", id=proposal.id, **approval, **_given(reason=reason))]
-        tunables = tunables_of(checked.valid_suite)
-        entries += [
-            _entry("set_param", param=change.param, old=change.old, new=change.new, **facts) | why
-            for change in proposal.changes
-            if tunables[change.param].value != change.new  # a user may have written it before
-        ]
-        if proposal.profile is not None:
-            entries.append(_entry("add_profile", profile=proposal.profile, **facts))
-        if proposal.form is not None:
-            entries.append(_entry("set_form", **asdict(proposal.form), **facts, **why))
-        entries[-1] |= {"patch": patch} if patch else {}
-        is_logged = any(
-            entry.get("action") == "approve" and entry.get("id") == proposal.id
-            for entry in file.history.entries
-        )
-        with replacing(file.path, content):
-            append([] if is_logged else entries)
+        logged = {
+            entry.get("id") for entry in file.history.entries if entry.get("action") == "approve"
+        }
+        entries: list[Entry] = []
+        for approval, written in zip(approvals, planned[1:], strict=True):
+            if approval.proposal.id not in logged:
+                entries += written.entries
+        with replacing(file.path, planned[-1].text.encode("utf-8")):
+            append(entries)
+
+
+def _with_approvals(
+    file: SuiteFile, checked: Checked, approvals: Sequence[Approval]
+) -> list[_Written]:
+    """The suite as it is, and then with each of the approved proposals and those before it."""
+    planned = [_Written(file.content(checked), checked)]
+    for approval in approvals:
+        planned.append(_with_approval(file, planned[-1], approval))
+    return planned
+
+
+def _with_approval(file: SuiteFile, before: _Written, approval: Approval) -> _Written:
+    """The suite with one more approved proposal."""
+    proposal, suite = approval.proposal, before.checked.valid_suite
+    _require_current(before.checked, proposal)
+    profile, form = _missing(before.checked, proposal)
+    text, after = file.edited(before.text, suite, proposal.values, profile, form)
+    changes = judge_change(suite, after.valid_suite, proposal.agent, form=form)
+    refuse(changes.refusals, before.checked.sources)
+    unchanged = suite_file.with_edits(before.text, suite, proposal.values)
+    patch = suite_file.patch_between(unchanged, text) if profile or form else ()
+    facts = {"agent": proposal.agent, "id": proposal.id, "approved_by": approval.author}
+    why = _given(reason=proposal.reason)
+    by = {"agent": HUMAN, "author": approval.author, **_given(reason=approval.reason)}
+    entries = [_entry("approve", id=proposal.id, **by)]
+    tunables = tunables_of(suite)
+    entries += [
+        _entry("set_param", param=change.param, old=change.old, new=change.new, **facts) | why
+        for change in proposal.changes
+        if tunables[change.param].value != change.new  # a user may have written it before
+    ]
+    if proposal.profile is not None:
+        entries.append(_entry("add_profile", profile=proposal.profile, **facts))
+    if proposal.form is not None:
+        entries.append(_entry("set_form", **asdict(proposal.form), **facts, **why))
+    entries[-1] |= {"patch": patch} if patch else {}
+    return _Written(text, after, tuple(entries))
 
 
 def apply_unless_reviewed(file: SuiteFile, proposal: Proposal) -> bool:
@@ -432,9 +474,17 @@ class ReviewQueue:
             *(proposal for proposal in entries if proposal and proposal.id not in known),
         ]
 
-    def pending(self, proposal_id: str) -> Proposal:
-        """:raises RequestError: no proposal with that id is pending."""
+    def chosen(self, proposal_ids: Sequence[str]) -> list[Proposal]:
+        """The pending proposals with these ids, each once.
+
+        :raises RequestError: one of them is not pending.
+        """
         waiting = self.all_pending()
+        chosen = (self._pending(proposal_id, waiting) for proposal_id in proposal_ids)
+        return [*{proposal.id: proposal for proposal in chosen}.values()]
+
+    def _pending(self, proposal_id: str, waiting: Sequence[Proposal]) -> Proposal:
+        """:raises RequestError: no proposal with that id is pending."""
         proposals = [proposal for proposal in waiting if proposal.id.startswith(proposal_id)]
         if len(proposals) == 1:
             return proposals[0]
@@ -450,23 +500,27 @@ class ReviewQueue:
         listed = ", ".join(proposal.id for proposal in waiting) or "none"
         raise RequestError(f"{problem} the id {proposal_id}", f"pending: {listed}")
 
-    def approve(self, proposal: Proposal, author: str, reason: str | None) -> None:
-        """:raises RequestError: another person decided meanwhile. The first one counts."""
+    def approve(self, proposals: Sequence[Proposal], author: str, reason: str | None) -> None:
+        """Approves proposals and writes them, all or none.
+
+        :raises ChangeRefusedError: the values of one are outdated, or its agent must not make it.
+        :raises RequestError: another person decided meanwhile. The first one counts.
+        """
 
         def decided() -> None:
-            self.pending(proposal.id)
-            self._decide(proposal, ProposalStage.APPROVED, author, reason)
+            self.chosen([proposal.id for proposal in proposals])
+            self._decide(proposals, ProposalStage.APPROVED, author, reason)
 
-        require_allowed(self.file, proposal)  # before the history is made
-        apply_proposal(self.file, proposal, author, reason, decided=decided)
-        self._decide(proposal, ProposalStage.APPLIED, author, None)
+        approvals = [Approval(proposal, author, reason) for proposal in proposals]
+        apply_proposals(self.file, approvals, decided=decided)
+        self._decide(proposals, ProposalStage.APPLIED, author, None)
 
     def reject(self, proposal: Proposal, author: str, reason: str) -> None:
         """:raises RequestError: another person decided meanwhile. The first one counts."""
         by = {"agent": HUMAN, "author": author, "reason": reason}
         with self.file.history.locked() as append:
-            self.pending(proposal.id)
-            self._decide(proposal, ProposalStage.REJECTED, author, reason)
+            self.chosen([proposal.id])
+            self._decide([proposal], ProposalStage.REJECTED, author, reason)
             append([_entry("reject", id=proposal.id, **by)])
         self.file.history.flush()
 
@@ -483,8 +537,8 @@ class ReviewQueue:
             )
         applied = []
         for stored in self._stored(ProposalStage.APPROVED):
-            apply_proposal(self.file, stored.proposal, stored.agent, stored.reason)
-            self._decide(stored.proposal, ProposalStage.APPLIED, stored.agent, None)
+            apply_proposals(self.file, [Approval(stored.proposal, stored.agent, stored.reason)])
+            self._decide([stored.proposal], ProposalStage.APPLIED, stored.agent, None)
             applied.append(stored.proposal)
         return applied
 
@@ -494,11 +548,11 @@ class ReviewQueue:
         return [*proposed.read_proposals(self.results, self.name, stage=stage)]
 
     def _decide(
-        self, proposal: Proposal, stage: ProposalStage, author: str, reason: str | None
+        self, decided: Sequence[Proposal], stage: ProposalStage, author: str, reason: str | None
     ) -> None:
-        """Records a decision on a proposal in the store; the history records its own."""
+        """Records a decision on proposals in the store; the history records its own."""
         if self.results is None:
             return
         known = {stored.proposal.id for stored in proposed.read_proposals(self.results)}
-        if proposal.id in known:
-            proposed.decide(self.results, proposal, stage, author, reason)
+        stored = [proposal for proposal in decided if proposal.id in known]
+        proposed.decide(self.results, stored, stage, author, reason)

@@ -281,30 +281,37 @@ class SuiteFile:
             raise drawn_error(checked.errors, checked.sources)
         return checked
 
-    def edited(
-        self,
-        checked: Checked,
-        values: Mapping[str, float],
-        profile: str | None = None,
-        form: ProposedForm | None = None,
-    ) -> bytes:
-        """The bytes of the file with other values, an additional profile, or another form of an
-        assertion, and nothing else changed.
+    def content(self, checked: Checked) -> str:
+        """The text of the file with its own line ends.
 
-        :raises ChangeRefusedError: the suite would have errors.
-        :raises RequestError: the file does not have the assertion of the form.
+        :raises RequestError: it is not the text that was checked.
         """
-        suite = checked.valid_suite
         content = self.path.read_bytes()
         source = source_of(content, self.name)
         if isinstance(source, Unreadable) or source.text != checked.sources[self.name]:
             raise RequestError(f"{self.path} was changed while it was read", "try again")
-        text = with_edits(content.decode("utf-8"), suite, values, profile, form)
+        return content.decode("utf-8")
+
+    def edited(
+        self,
+        text: str,
+        suite: nodes.Suite,
+        values: Mapping[str, float],
+        profile: str | None = None,
+        form: ProposedForm | None = None,
+    ) -> tuple[str, Checked]:
+        """A text of the suite with other values, an additional profile, or another form of an
+        assertion, and nothing else changed; and the suite that it is.
+
+        :raises ChangeRefusedError: the suite would have errors.
+        :raises RequestError: the text does not have the assertion of the form.
+        """
+        text = with_edits(text, suite, values, profile, form)
         result = self.accepted(text)
         is_more = profile is not None or form is not None
         if not is_more and result.suite != with_values(suite, values):
             raise RequestError(f"cannot write the values into {self.path}", "edit it by hand")
-        return text.encode("utf-8")
+        return text, result
 
     def accepted(self, text: str) -> Checked:
         """The suite if its file had another text.
@@ -337,7 +344,8 @@ class SuiteFile:
                 change for change in changes if current_values.get(change.param) != change.value
             ]
             written, proposed = _sorted_out(checked, suite, wanted)
-            content = self.edited(checked, {change.param: change.value for change in written})
+            new_values = {change.param: change.value for change in written}
+            text, _ = self.edited(self.content(checked), suite, new_values)
             lines, _ = self.history.read()
             logged = {
                 entry["param"]: entry.get("new")
@@ -355,6 +363,7 @@ class SuiteFile:
                 for change in proposed
                 if (change.param, change.value) not in waiting
             ]
+            content = text.encode("utf-8")
             with replacing(self.path, content) if written else nullcontext():
                 append(entries)
         return Saved(

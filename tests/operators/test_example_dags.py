@@ -198,7 +198,7 @@ def test_the_weekly_loop_promotes_stages_and_tunes(
     )
     proposal = Proposal("Orders", "autotuner", (ProposedValue("LEAST", 9, 7),))
     propose(root, proposal)
-    decide(root, proposal, ProposalStage.APPROVED, "ada")
+    decide(root, [proposal], ProposalStage.APPROVED, "ada")
     tasks = {task.task_id: task for task in example("fewer_false_alarms").tasks}
     assert tasks["promote"].python_callable() == ["rows"]
     assert "const LEAST = 9 tunable" in suite.read_text()

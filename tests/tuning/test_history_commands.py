@@ -11,7 +11,7 @@ import pytest
 
 from dqx_airflow.dql import History, Suite
 from dqx_airflow.tuning.proposals import Proposal, ProposedForm, ProposedValue
-from dqx_airflow.tuning.review import apply_proposal
+from dqx_airflow.tuning.review import Approval, apply_proposals
 from dqx_airflow.tuning.suite_file import SuiteFile
 from tests.command_line import dql as called
 from tests.command_line import dql_prints as dql
@@ -132,7 +132,7 @@ PROFILE = f'profile "Quiet" {{ from december(24) to december(26) {DOWN} }}'
 
 def approve(path: Path, *proposals: Proposal) -> None:
     for proposal in proposals:
-        apply_proposal(SuiteFile(path, "suite.dql"), proposal, "ada")
+        apply_proposals(SuiteFile(path, "suite.dql"), [Approval(proposal, "ada")])
 
 
 def test_a_rollback_undoes_forms_and_profiles_and_entry_0_is_before_everything(path: Path) -> None:

@@ -23,7 +23,7 @@ from dqx_airflow.tuning.proposals import (
     propose,
     read_proposals,
 )
-from dqx_airflow.tuning.review import ReviewQueue, apply_proposal, require_allowed
+from dqx_airflow.tuning.review import Approval, ReviewQueue, apply_proposals, require_allowed
 from dqx_airflow.tuning.suite_file import SuiteFile
 from tests.command_line import dql_prints
 
@@ -139,6 +139,32 @@ def test_several_are_decided_at_once_and_none_if_an_id_is_wrong(here: Path) -> N
     assert stages() == ["applied", "applied"]
 
 
+def test_of_several_none_is_approved_if_one_is_outdated_by_another(here: Path) -> None:
+    first, second = nulls(0.06), nulls(0.07)
+    propose("results", first)
+    propose("results", second)
+    assert "E604" in dql("approve", first.id, second.id, "--yes", code=2)
+    assert Path("suite.dql").read_text() == SUITE
+    assert not Path("suite.dql.history").exists()
+    assert stages() == ["proposed", "proposed"]
+
+
+def test_each_of_several_can_be_rolled_back(here: Path) -> None:
+    made = [nulls(0.06), Proposal("Orders", "tuner", profile=PROFILE)]
+    for proposal in made:
+        propose("results", proposal)
+    assert dql("approve", made[0].id, made[0].id, made[1].id, "--yes").count("approved") == 2
+    entries = History("suite.dql.history").entries
+    assert [entry["action"] for entry in entries] == [
+        "approve",
+        "set_param",
+        "approve",
+        "add_profile",
+    ]
+    dql_prints("tune", "rollback", "suite.dql", "--to-entry", "2", "--yes", *_AUTHOR)
+    assert Path("suite.dql").read_text() == SUITE.replace("= 5% ", "= 6% ")
+
+
 def test_of_two_people_who_decide_at_once_the_first_one_counts(here: Path) -> None:
     for turn in range(5):
         Path("suite.dql").write_text(SUITE)
@@ -157,7 +183,7 @@ def test_of_two_people_who_decide_at_once_the_first_one_counts(here: Path) -> No
             return None
 
         def approve(queue: ReviewQueue, made: Proposal = made) -> None:
-            queue.approve(made, "ada", None)
+            queue.approve([made], "ada", None)
 
         def reject(queue: ReviewQueue, made: Proposal = made) -> None:
             queue.reject(made, "grace", "too aggressive")
@@ -176,8 +202,8 @@ def test_a_proposal_approved_elsewhere_is_applied_once(here: Path) -> None:
     first, second = nulls(0.06), Proposal("Orders", "tuner", profile=PROFILE)
     propose("results", first)
     propose("results", second)
-    decide("results", first, ProposalStage.APPROVED, "grace")
-    decide("results", second, ProposalStage.APPROVED, "grace")
+    decide("results", [first], ProposalStage.APPROVED, "grace")
+    decide("results", [second], ProposalStage.APPROVED, "grace")
     assert len(dql("apply").splitlines()) == 2
     text = Path("suite.dql").read_text()
     assert text == SUITE.replace("= 5% ", "= 6% ")[:-2] + f"\n    {PROFILE}\n}}\n"
@@ -194,9 +220,9 @@ def test_a_proposal_approved_elsewhere_is_applied_once(here: Path) -> None:
 def test_applying_again_after_a_crash_changes_nothing(here: Path) -> None:
     file = SuiteFile(Path("suite.dql"), "suite.dql")
     for proposal in (nulls(0.06), Proposal("Orders", "tuner", profile=PROFILE)):
-        apply_proposal(file, proposal, "ada")
+        apply_proposals(file, [Approval(proposal, "ada")])
         text, count = Path("suite.dql").read_text(), len(file.history.entries)
-        apply_proposal(file, proposal, "ada")
+        apply_proposals(file, [Approval(proposal, "ada")])
         assert (Path("suite.dql").read_text(), len(file.history.entries)) == (text, count)
 
 

@@ -133,7 +133,7 @@ def test_a_rejection_needs_a_reason(get: Get, post: Get, scene: Scene, made: Pro
 
 def test_a_decision_is_final(get: Get, post: Get, scene: Scene, made: Proposal) -> None:
     (form,) = Html(get("review", "eve").text).forms
-    decide(str(scene.root), made, ProposalStage.REJECTED, "grace", "no")
+    decide(str(scene.root), [made], ProposalStage.REJECTED, "grace", "no")
     answer = post("review", **form, decision="approve")
     assert answer.status_code == 409
     assert "grace has already decided" in answer.text

@@ -145,7 +145,7 @@ def _queue(
             typer.echo(f"not applied in spite of @auto_approve: {error.in_one_line}", err=True)
             continue
         if is_applied:
-            decide(results, queued, ProposalStage.APPLIED, queued.agent, "@auto_approve")
+            decide(results, [queued], ProposalStage.APPLIED, queued.agent, "@auto_approve")
             applied.append(queued)
     return applied
 

@@ -62,14 +62,14 @@ def approve(
     More than one is approved only after a question, or with --yes.
     """
     queue = _queue_of(suite, results_root)
-    waiting = [queue.pending(proposal_id) for proposal_id in proposals]
+    waiting = queue.chosen(proposals)
     shown = "; ".join(map(_described, waiting))
     if dry_run or len(waiting) > 1:
         effect = f"write {len(waiting)} proposals into {suite}: {shown}"
         if not may_go_on(effect, dry_run=dry_run, yes=yes):
             return
+    queue.approve(waiting, author_of(author), reason)
     for proposal in waiting:
-        queue.approve(proposal, author_of(author), reason)
         typer.echo(f"approved and applied: {_described(proposal)}")
 
 
@@ -83,7 +83,7 @@ def reject(
 ) -> None:
     """Reject proposed changes, so that they are not proposed again."""
     queue = _queue_of(suite, results_root)
-    for proposal in [queue.pending(proposal_id) for proposal_id in proposals]:
+    for proposal in queue.chosen(proposals):
         queue.reject(proposal, author_of(author), reason)
         typer.echo(f"rejected: {_described(proposal)}")
 
