@@ -401,18 +401,19 @@ class _Suggestions:
 
     def _levels(self) -> Iterator[str]:
         """In a check of their own, which no profile scales: they follow the weekday themselves.
-        Measures whose days broke `within usual(...)` get fixed limits."""
+        Measures whose days broke `within usual(...)`, or make it wider than fixed limits, get
+        these."""
         days = self._days
         if days is None:
             return
         for name in self._measures:
             means, metric = days.of(name, 2), f"average({show_name(name)})"
             claim, evidence = f"{metric} within usual({metric})", "like the days before"
-            if not _are_usual(means):
-                is_positive = min(days.of(name, 0).values()) >= 0
-                low, few = _limit(means, -1, apart=5, is_log=is_positive)
-                high, many = _limit(means, 1, apart=5, is_log=is_positive)
-                low = max(low, 0) if is_positive else low
+            is_positive = min(days.of(name, 0).values()) >= 0
+            low, few = _limit(means, -1, apart=5, is_log=is_positive)
+            high, many = _limit(means, 1, apart=5, is_log=is_positive)
+            low = max(low, 0) if is_positive else low
+            if not _are_usual(means, low, high):
                 limits = self._limits(f"mean_{name}", low, high)
                 if limits is None:
                     continue
@@ -420,6 +421,26 @@ class _Suggestions:
                 seen = f"{min(means.values()):g} to {max(means.values()):g} on {len(means)} days"
                 evidence = f"{seen}, too different for `within usual`{_without(few, many)}"
             yield self._assertion(claim, f"{name}.level", evidence)
+        yield from self._orders(days)
+
+    def _orders(self, days: SeenDays) -> Iterator[str]:
+        """For each measure the next one that was clearly larger on each day, although not than on
+        other days: values of swapped columns are no other values than before."""
+        means = {name: days.of(name, 2) for name in self._measures}
+        for name, own in means.items():
+            larger: dict[str, float] = {}
+            for other, its in means.items():
+                apart = {on: its[on] - own[on] for on in own.keys() & its.keys()}
+                is_known = len(apart) == len(own) == len(its) >= _FEWEST_DAYS
+                if is_known and min(its.values()) < max(own.values()):
+                    least, bad = _limit(apart, -1)
+                    if least > 0 and bad is None:
+                        larger[other] = median(apart.values())
+            if larger:
+                other = min(larger, key=lambda one: larger[one])
+                claim = f"average({show_name(name)}) <= average({show_name(other)})"
+                evidence = f"by {larger[other]:.3g} on a median day of {len(own)}"
+                yield self._assertion(claim, f"{name}.below.{other}", evidence)
 
     def _freshness(self) -> Iterator[str]:
         clock, newest = self._seen.table.clock, self._seen.newest
@@ -486,13 +507,17 @@ def _limit(
     return end + sign * max(_SPREADS * spread, abs(end - middle) / 4, room), bad
 
 
-def _are_usual(values: Mapping[date, float]) -> bool:
-    """Whether `within usual(...)` holds on all of these days that have enough days before them."""
+def _are_usual(values: Mapping[date, float], low: float, high: float) -> bool:
+    """Whether `within usual(...)` holds on all of these days that have enough days before them, and
+    is not wider than fixed limits on the last of them."""
     first, last = min(values), max(values)
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
     series = [*[None] * DEFAULT_DAYS, *map(values.get, days)]
     before = [DayBefore(on, series[at : at + DEFAULT_DAYS]) for at, on in enumerate(days)]
     limits = usual_limits(before, Kind.OTHER)
+    newest = limits[-1]
+    if newest is not None and newest.low < low and newest.high > high:
+        return False
     return all(
         found is None or on not in values or found.low <= values[on] <= found.high
         for on, found in zip(days, limits, strict=True)

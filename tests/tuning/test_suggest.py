@@ -182,6 +182,39 @@ def test_each_measure_has_a_claim_about_its_level_that_the_days_satisfy(tmp_path
     assert text.count('.level"') == 2
 
 
+def test_measures_that_kept_their_order_on_each_day_are_found_when_they_are_swapped(
+    tmp_path: Path,
+) -> None:
+    """Of values that other days have as well, only the order tells that they are swapped."""
+    chance = random.Random(6)
+    days = []
+    for _ in range(31):
+        level, humidity = chance.uniform(30, 70), chance.uniform(40, 60)
+        temperatures = [chance.gauss(level, 3) for _ in range(24)]
+        days.append(
+            [
+                {
+                    "temp": one,
+                    "dewp": one - chance.uniform(5, 9),
+                    "humid": chance.gauss(humidity, 9),
+                }
+                for one in temperatures
+            ]
+        )
+    text = drafted(tmp_path, days[:30])
+    assert "assert average(dewp) <= average(temp)" in text
+    assert 'name "orders.dewp.below.temp"' in text
+    assert text.count("below") == 1
+    on = FIRST + timedelta(days=30)
+    rows = [{**row, "ds": on} for row in days[30]]
+    swapped = [{**row, "temp": row["dewp"], "dewp": row["temp"]} for row in rows]
+    columns = {"orders": "ds"}
+    assert verdicts(text, rows, on, date_columns=columns)["orders.dewp.below.temp"] is Status.PASSED
+    assert (
+        verdicts(text, swapped, on, date_columns=columns)["orders.dewp.below.temp"] is Status.FAILED
+    )
+
+
 def test_what_was_never_positive_or_negative_has_no_limit_on_the_other_side(tmp_path: Path) -> None:
     chance = random.Random(4)
     level = [chance.choice([1, 30, 900]) for _ in range(30)]
