@@ -1,17 +1,19 @@
-"""Proposes another form of an assertion: within what is usual, instead of fixed limits; and all
-proposals of a tuner for a suite.
+"""Proposes another form of an assertion: within what is usual, or within three standard deviations,
+instead of fixed limits; and all proposals of a tuner for a suite.
 
-What is usual on a day follows from the days before it, so that every day of the past is a test of
-the form, and nothing is fitted to labels. They decide whether it is proposed: the labels of
-an assertion, and of other metrics of its dataset on the same day, which share the cause.
+Both follow from the days before a day, so that every day of the past is a test of a form, and
+nothing is fitted to labels. They decide whether it is proposed: the labels of an assertion, and of
+other metrics of its dataset on the same day, which share the cause. Of several forms, and today's,
+the one is chosen that costs the least: by its alarms and known misses, and by the changes of the
+days' own values that it would not find.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 from dqx_airflow.dql import nodes
@@ -21,11 +23,13 @@ from dqx_airflow.dql.walk import parts_of
 from dqx_airflow.errors import RequestError, SourceError
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.calls import CHANGES, HOLIDAYS, USUAL, USUAL_LIMITS, WINDOWS
+from dqx_airflow.plan.model import Cost
 from dqx_airflow.results.past_days import PastDay
 from dqx_airflow.tuning import tuner
 from dqx_airflow.tuning.alarm_holidays import AlarmHolidays, alarm_holidays
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.costs import KnownTruth, label_of
+from dqx_airflow.tuning.found_changes import FACTORS, FoundChanges, found_changes
 from dqx_airflow.tuning.proposals import Proposal, ProposedForm
 from dqx_airflow.tuning.protection import judge_change
 from dqx_airflow.tuning.suite_file import SuiteText, assertion_of, claim_text
@@ -50,6 +54,13 @@ _DAYS_WITHOUT_LABELS = 84
 _DAYS_OF_LEARNING = 91
 """Three months: before that, no end of a month is usual. Where there are enough later days, they
 alone decide."""
+
+_ISSUES = 0.01
+"""The assumed share of days with an issue of an assertion, of which a form misses the share of
+changes that it does not find."""
+
+_SIGMAS, _SIGMA_DAYS = 3, 28
+"""The other form: so many standard deviations from the mean of so many days."""
 
 _DECIDED = (Status.PASSED, Status.FAILED)
 
@@ -102,12 +113,30 @@ class _Trial:
     known: Sequence[KnownTruth | None]
 
     @property
+    def form_in_words(self) -> str:
+        is_usual = USUAL in self.form.claim
+        return "follows what is usual" if is_usual else f"is within {_SIGMAS} standard deviations"
+
+    @property
     def before(self) -> _Alarms:
         return _Alarms.of(self.was, self.known, self.days)
 
     @property
     def now(self) -> _Alarms:
         return _Alarms.of(self.becomes, self.known, self.days)
+
+    def gain(self, today: Backtest, cost: Cost, found: tuple[FoundChanges, FoundChanges]) -> float:
+        """The cost that the form saves: of alarms, known misses, and changes that are not found.
+
+        :param found: the changes that today's limits and its own find.
+        """
+
+        def cost_of(alarms: _Alarms, changes: FoundChanges) -> float:
+            unseen = _ISSUES * today.count_dates(self.days) * (1 - changes.share)
+            return cost.false_positive * alarms.all + cost.false_negative * (alarms.missed + unseen)
+
+        before, now = found
+        return cost_of(self.before, before) - cost_of(self.now, now)
 
     @property
     def alarm_days(self) -> set[int]:
@@ -140,32 +169,66 @@ def tuned_forms(
     on_holidays = None
     if holidays is None:
         dates = past.backtest.dates
-        alarms = {dates[day] for trial in trials.values() for day in trial.alarm_days}
+        usual = [trial for trials_of_row in trials.values() for trial in trials_of_row[:1]]
+        alarms = {dates[day] for trial in usual for day in trial.alarm_days}
         on_holidays = alarm_holidays(alarms, dates[0], dates[-1])
     if on_holidays is not None:
-        knowing = _trials(past, text, fewest, on_holidays.country)
-        trials |= {
-            row: trial
-            for row, trial in knowing.items()
-            if row in trials and trial.now.is_better_than(trials[row].now)
-        }
-    tuned = ((row, _tuned(past, trial, gate, on_holidays)) for row, trial in trials.items())
+        knowing = _trials(past, text, fewest, on_holidays.country, rows=[*trials])
+        for row, of_row in knowing.items():
+            trials[row] += of_row[:1]
+    tuned = ((row, _best(past, of_row, gate, on_holidays)) for row, of_row in trials.items())
     return {row: found for row, found in tuned if found is not None}
 
 
 def _trials(
-    past: KnownPast, text: SuiteText, fewest_days: int, holidays: str | None
-) -> dict[int, _Trial]:
-    """The forms that can be tried, by the row of their assertion."""
-    found = {}
+    past: KnownPast,
+    text: SuiteText,
+    fewest_days: int,
+    holidays: str | None,
+    rows: Collection[int] | None = None,
+) -> dict[int, list[_Trial]]:
+    """The forms that can be tried, by the row of their assertion, first what is usual.
+
+    :param rows: the rows to try what is usual for; None for all forms of all rows.
+    """
+    found: dict[int, list[_Trial]] = {}
     for row, assertion in enumerate(past.backtest.assertions):
-        if assertion.is_required or not assertion.tunables:
+        if assertion.is_required or not assertion.tunables or row not in (rows or [row]):
             continue
-        for form in _forms(past.backtest.suite, assertion.check, assertion.name, text, holidays):
+        forms = _forms(past.backtest.suite, assertion.check, assertion.name, text, holidays)
+        for form in forms if rows is None else islice(forms, 1):
             trial = _trial(past, row, form, text, fewest_days)
             if trial is not None:
-                found[row] = trial
+                found.setdefault(row, []).append(trial)
     return found
+
+
+def _best(
+    past: KnownPast, trials: Sequence[_Trial], gate: str | None, on_holidays: AlarmHolidays | None
+) -> Tuned | None:
+    """The proposal of the form of an assertion that saves the most; None if none helps, or is
+    allowed."""
+    best: tuple[float, _Trial, tuple[FoundChanges, FoundChanges]] | None = None
+    for trial in trials:
+        if not trial.now.is_better_than(trial.before):
+            continue
+        fine = [day for day in trial.days if label_of(trial.known[day]) is not True]
+        quiet = [
+            day
+            for day in fine
+            if trial.was[day] is Status.PASSED and trial.becomes[day] is Status.PASSED
+        ]
+        found = (
+            found_changes(past.backtest, trial.row, quiet),
+            found_changes(trial.tried, 0, quiet),
+        )
+        gain = trial.gain(past.backtest, past.backtest.assertions[trial.row].cost, found)
+        if gain > 0 and (best is None or gain > best[0]):
+            best = gain, trial, found
+    if best is None:
+        return None
+    _, trial, found = best
+    return _tuned(past, trial, found, gate, on_holidays)
 
 
 def _trial(
@@ -193,14 +256,19 @@ def _trial(
 
 
 def _tuned(
-    past: KnownPast, trial: _Trial, gate: str | None, on_holidays: AlarmHolidays | None
+    past: KnownPast,
+    trial: _Trial,
+    found: tuple[FoundChanges, FoundChanges],
+    gate: str | None,
+    on_holidays: AlarmHolidays | None,
 ) -> Tuned | None:
-    """The proposal of a form; None if it does not help, or is not allowed."""
+    """The proposal of a form; None if it is not allowed.
+
+    :param found: the changes that today's limits and the form find.
+    """
     backtest = past.backtest
     row, days, known = trial.row, trial.days, trial.known
     before, now = trial.before, trial.now
-    if not now.is_better_than(before):
-        return None
     if judge_change(backtest.suite, trial.after, AGENT, form=trial.form).refusals:
         return None
     assertion = backtest.assertions[row]
@@ -217,6 +285,11 @@ def _tuned(
             "before": before.fields,
             "after": now.fields,
         },
+        "found_changes": {
+            "factors": list(FACTORS),
+            "before": round(found[0].share, 3),
+            "after": round(found[1].share, 3),
+        },
         "passes": passes,
         "changes": [
             {
@@ -228,10 +301,12 @@ def _tuned(
         ],
     }
     reason = (
-        f"'{assertion.name}' follows what is usual; on {evidence['days']} days, each evaluated "
+        f"'{assertion.name}' {trial.form_in_words}; on {evidence['days']} days, each evaluated "
         f"from those before it: false alarms {before.false} -> {now.false}, missed issues "
         f"{before.missed} -> {now.missed}, alarms without a label {before.unlabelled} -> "
-        f"{now.unlabelled} ({labels} labels, with the labels of its dataset); {passes}"
+        f"{now.unlabelled} ({labels} labels, with the labels of its dataset); of changes to "
+        f"{FACTORS[0]:g} to {FACTORS[-1]:g} times a day's value, it finds {found[0]} -> "
+        f"{found[1]}; {passes}"
     )
     if on_holidays is not None and HOLIDAYS in trial.form.claim:
         evidence["holidays"] = on_holidays.country
@@ -247,7 +322,8 @@ def _tuned(
 def _forms(
     suite: nodes.Suite, check: str, name: str, text: SuiteText, holidays: str | None
 ) -> Iterator[ProposedForm]:
-    """The claim that follows what is usual; none for claims of another kind."""
+    """The claim that follows what is usual, and the claim of standard deviations; none for claims
+    of another kind."""
     node = assertion_of(suite, check, name)
     if node is None or node.tolerance is not None or not isinstance(node.claim, nodes.Measure):
         return
@@ -263,23 +339,28 @@ def _forms(
             is_change = True
     if not _may_follow(measured) or (is_change and [op[0] for op, _ in limits] != ["<"]):
         return
+    shown = show(measured)
     calendar = f', {HOLIDAYS} "{holidays}"' if holidays else ""
-    arguments = f"({show(measured)}{calendar})"
+    arguments = f"({shown}{calendar})"
     lowest, highest = USUAL_LIMITS
+    days = f"({shown}, n {_SIGMA_DAYS}, lag 1)"
     if not isinstance(condition, nodes.Comparison) or is_change:
-        claim = f"within {USUAL}{arguments}"
+        claims = [f"within {USUAL}{arguments}", f"within {_SIGMAS} stddev of {_SIGMA_DAYS} days"]
     elif condition.op[0] == ">":
-        claim = f">= {lowest}{arguments}"
+        sigmas = f">= mean{days} - {_SIGMAS} * stddev{days}"
+        claims = [f">= {lowest}{arguments}", sigmas]
     else:
-        claim = f"<= {highest}{arguments}"
-    yield ProposedForm(
-        check,
-        name,
-        claim_text(text.text, node),
-        f"{show(measured)} {claim}",
-        replaces=_needed_here_alone(suite, node, limits),
-        drops=_weekly_profiles(suite, check, name),
-    )
+        sigmas = f"<= mean{days} + {_SIGMAS} * stddev{days}"
+        claims = [f"<= {highest}{arguments}", sigmas]
+    for claim in claims:
+        yield ProposedForm(
+            check,
+            name,
+            claim_text(text.text, node),
+            f"{shown} {claim}",
+            replaces=_needed_here_alone(suite, node, limits),
+            drops=_weekly_profiles(suite, check, name),
+        )
 
 
 def _limits(condition: nodes.Condition | None) -> list[tuple[str, nodes.Expression]]:

@@ -24,7 +24,7 @@ from dqx_airflow.tuning.costs import label_of
 from dqx_airflow.tuning.forms import tune
 from dqx_airflow.tuning.proposals import Proposal, ProposedForm, proposal_from_json
 from dqx_airflow.tuning.protection import judge_change
-from dqx_airflow.tuning.review import apply_proposal, require_allowed
+from dqx_airflow.tuning.review import Approval, apply_proposals, require_allowed
 from dqx_airflow.tuning.suite_file import SuiteFile, SuiteText, with_edits
 from dqx_airflow.tuning.tuner import AGENT, KnownPast, Tuned
 from dqx_airflow.values import Status
@@ -231,7 +231,7 @@ def test_a_form_is_written_and_every_other_byte_stays(tmp_path: Path, ending: st
     path.write_bytes(SUITE.replace("\n", ending).encode())
     file = SuiteFile.at(path, {})
     proposal = Proposal("S", AGENT, form=FORM, reason="seasons")
-    apply_proposal(file, proposal, "ada")
+    apply_proposals(file, [Approval(proposal, "ada")])
     start, end = SUITE.index("    # 8 of 9"), SUITE.index("\n    # the end of")
     expected = (
         (SUITE[:start] + SUITE[end:])
@@ -240,7 +240,7 @@ def test_a_form_is_written_and_every_other_byte_stays(tmp_path: Path, ending: st
     )
     assert path.read_bytes().decode() == expected.replace("\n", ending)
     written = path.read_bytes()
-    apply_proposal(file, proposal, "ada")
+    apply_proposals(file, [Approval(proposal, "ada")])
     assert path.read_bytes() == written
     entries = [one for one in file.history.entries if one["action"] == "set_form"]
     assert [(one["before"], one["claim"], one["approved_by"]) for one in entries] == [
