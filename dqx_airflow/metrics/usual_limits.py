@@ -497,7 +497,9 @@ class _Fit:
         left = known.copy()
         accepted = np.full(len(known), np.nan)
         # from the level of the first half, so that an incident at its beginning is none
-        first = _median(known[:, : known.shape[1] // 2])
+        lags = np.arange(known.shape[1], 0, -1)
+        is_later = lags <= (~np.isnan(known)).sum(1)[:, None] // 2
+        first = _median(np.where(is_later, np.nan, known))
         kept = np.repeat(first[:, None], _LONG, 1)
         for column, own in enumerate(known.T):
             level = _median(kept)

@@ -516,7 +516,7 @@ def _are_usual(values: Mapping[date, float], low: float, high: float) -> bool:
     before = [DayBefore(on, series[at : at + DEFAULT_DAYS]) for at, on in enumerate(days)]
     limits = usual_limits(before, Kind.OTHER)
     newest = limits[-1]
-    if newest is not None and newest.low < low and newest.high > high:
+    if newest is not None and newest.high - newest.low > high - low:
         return False
     return all(
         found is None or on not in values or found.low <= values[on] <= found.high

@@ -190,7 +190,9 @@ def test_the_failures_of_one_cause_are_one_line(notification_for: Notification) 
         for name, cause in zip(names, causes, strict=True)
     ]
     counts = {"passed": 1, "failed": 4, "skipped": 0, "errors": 0}
-    notification = notification_for({**BLOCKED, "verdicts": verdicts, "counts": counts, "causes": 2})
+    notification = notification_for(
+        {**BLOCKED, "verdicts": verdicts, "counts": counts, "causes": 2}
+    )
     assert "4 of 5 assertions failed (2 causes)" in notification.markdown
     lines = [line for line in notification.markdown.splitlines() if line.startswith("- ")]
     assert [line.split("`")[1] for line in lines] == ["orders.rows", "orders.nulls"]

@@ -226,6 +226,26 @@ def test_a_shift_that_no_one_labels_alarms_for_a_quarter() -> None:
     assert alarms(dates, values) == list(range(150, 245))
 
 
+@pytest.mark.parametrize("kind", Kind)
+def test_days_that_differ_by_much_have_limits_from_the_first_weeks_on(kind: Kind) -> None:
+    chance = random.Random(5)
+    values = [chance.choice([3000, 10_000, 40_000]) for _ in range(60)]
+    for known in (14, 20, 40, 60):
+        (limits,) = usual_limits([DayBefore(LAST, values[:known])], kind)
+        assert limits is not None, known
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_another_unit_does_not_become_usual_in_a_short_past_either(kind: Kind) -> None:
+    chance = random.Random(8)
+    values = [1000 * chance.lognormvariate(0, 0.05) for _ in range(40)]
+    values[25:] = [value * 100 for value in values[25:]]
+    for known in range(26, 40):
+        (limits,) = usual_limits([DayBefore(LAST, values[:known])], kind)
+        assert limits is not None
+        assert not limits.low <= values[known] <= limits.high, known
+
+
 def test_a_labelled_campaign_does_not_let_a_later_shift_become_usual() -> None:
     dates, values = volumes(lambda day: 3 if day == 150 else 4 if day >= 165 else 1, days=180)
     assert alarms(dates, values, labels={150: False}) == [150, *range(165, 180)]
