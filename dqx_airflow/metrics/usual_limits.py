@@ -152,7 +152,8 @@ class _Scale:
 
         low, high = self._multiples(level, factor)
         is_multiple = (np.minimum(low, high) <= own) & (own <= np.maximum(low, high))
-        return is_multiple | (np.abs(own - level) <= noise)
+        is_within: NDArray[np.bool_] = is_multiple | (np.abs(own - level) <= noise)
+        return is_within
 
     def _multiples(self, level: Floats, factor: float) -> tuple[Floats, Floats]:
         import numpy as np

@@ -112,7 +112,7 @@ def causes_of(failures: Iterable[Failure]) -> list[list[Failure]]:
     in_order = sorted(failures, key=lambda one: one.date)
     for _, on_date in groupby(in_order, key=lambda one: one.date):
         for together in _moved_together([*on_date]):
-            moving = {
+            moving: dict[Hashable, list[Failure]] = {
                 (one.dataset, one.movement): open_causes[one.going_on]
                 for one in together
                 if one.going_on in open_causes and one.movement is not None

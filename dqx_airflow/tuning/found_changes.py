@@ -36,7 +36,8 @@ def found_changes(judged: Backtest, row: int, days: Iterable[int]) -> FoundChang
     limits."""
     values = judged.compared(row)
     limits = judged.limits(row)
-    known = {day: nearest_float(values[day]) for day in days if isinstance(values[day], NUMBERS)}
+    measured = ((day, values[day]) for day in days)
+    known = {day: nearest_float(value) for day, value in measured if isinstance(value, NUMBERS)}
     if not known:
         return FoundChanges(0, 0)
     is_share = all(0 <= value <= 1 for value in known.values())

@@ -238,7 +238,7 @@ def propose(results: StoredResults | str, proposal: Proposal) -> None:
     :raises StoreError: the store cannot be written.
     """
     row = _row(proposal, ProposalStage.PENDING, proposal.agent, proposal.reason, proposal.at)
-    _append(results, [row | {"proposal": proposal.to_json()}])
+    _append(results, [{**row, "proposal": proposal.to_json()}])
 
 
 def decide(

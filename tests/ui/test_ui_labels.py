@@ -404,7 +404,7 @@ def test_failures_of_one_cause_are_one_line_with_one_label(
     scene.ran(report_of(2, verdicts=(items, other), task_id="second"), task_id="second", number=2)
     html = get("alerts", "eve").text
     (line,) = [line for group in _groups(get) for line in group["lines"]]
-    names = [one["verdict"]["name"] for one in (line["alert"], *line["together"])]
+    names = [one["verdict"]["assertion"] for one in (line["alert"], *line["together"])]
     assert names[0] == "orders.rows"
     assert {*names} == {"orders.rows", "orders.id.null_share", "items.rows", "items.nulls"}
     assert "one cause with" in Html(html).text
