@@ -401,19 +401,18 @@ class _Suggestions:
 
     def _levels(self) -> Iterator[str]:
         """In a check of their own, which no profile scales: they follow the weekday themselves.
-        Measures whose days broke `within usual(...)`, or make it wider than fixed limits, get
-        these."""
+        Measures whose days broke `within usual(...)` get fixed limits."""
         days = self._days
         if days is None:
             return
         for name in self._measures:
             means, metric = days.of(name, 2), f"average({show_name(name)})"
             claim, evidence = f"{metric} within usual({metric})", "like the days before"
-            is_positive = min(days.of(name, 0).values()) >= 0
-            low, few = _limit(means, -1, apart=5, is_log=is_positive)
-            high, many = _limit(means, 1, apart=5, is_log=is_positive)
-            low = max(low, 0) if is_positive else low
-            if not _are_usual(means, low, high):
+            if not _are_usual(means):
+                is_positive = min(days.of(name, 0).values()) >= 0
+                low, few = _limit(means, -1, apart=5, is_log=is_positive)
+                high, many = _limit(means, 1, apart=5, is_log=is_positive)
+                low = max(low, 0) if is_positive else low
                 limits = self._limits(f"mean_{name}", low, high)
                 if limits is None:
                     continue
@@ -507,17 +506,13 @@ def _limit(
     return end + sign * max(_SPREADS * spread, abs(end - middle) / 4, room), bad
 
 
-def _are_usual(values: Mapping[date, float], low: float, high: float) -> bool:
-    """Whether `within usual(...)` holds on all of these days that have enough days before them, and
-    is not wider than fixed limits on the last of them."""
+def _are_usual(values: Mapping[date, float]) -> bool:
+    """Whether `within usual(...)` holds on all of these days that have enough days before them."""
     first, last = min(values), max(values)
     days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
     series = [*[None] * DEFAULT_DAYS, *map(values.get, days)]
     before = [DayBefore(on, series[at : at + DEFAULT_DAYS]) for at, on in enumerate(days)]
     limits = usual_limits(before, Kind.OTHER)
-    newest = limits[-1]
-    if newest is not None and newest.high - newest.low > high - low:
-        return False
     return all(
         found is None or on not in values or found.low <= values[on] <= found.high
         for on, found in zip(days, limits, strict=True)
