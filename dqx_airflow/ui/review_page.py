@@ -183,7 +183,7 @@ def decision(visitor: VisitorDep, form: responses.Form) -> Response:
     why = reason or None
     facts: dict[str, Any] = {"suite": proposal.suite, "proposal": proposal.id}
     facts |= {"decision": stage.value, "reason": why}
-    write = partial(decide, proposal=proposal, stage=stage, author=visitor.name, reason=why)
+    write = partial(decide, proposals=[proposal], stage=stage, author=visitor.name, reason=why)
     back = responses.address("review")
     return responses.recorded_change(visitor, "dqx review", dags, facts, write, back)
 
