@@ -161,7 +161,7 @@ def test_the_defensive_read_runs(here: Path) -> None:
 def test_every_verb_of_dql_contract_is_in_its_table() -> None:
     from dqx_airflow.cli.contract import PANELS
 
-    page = (DOCS / "contracts" / "commands.md").read_text(encoding="utf-8")
+    page = (DOCS / "cli.md").read_text(encoding="utf-8")
     named = set(re.findall(r"`dql contract ([a-z-]+)", page))
     assert named == {name for panel in PANELS.values() for name in panel}
 

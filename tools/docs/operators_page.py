@@ -1,20 +1,17 @@
-"""The pages of the operators as Markdown, generated from their docstrings and signatures."""
+"""The page of the operators as Markdown, generated from their docstrings and signatures."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from inspect import Parameter, cleandoc, signature
+from typing import Any
 
 from dqx_airflow.operators.contract_gate import ContractGateOperator
 from dqx_airflow.operators.dql_gate import DqlGateOperator
 from dqx_airflow.operators.gate import GateOperator
 
-OPERATORS: Mapping[str, type[GateOperator]] = {
-    "dql_gate.md": DqlGateOperator,
-    "contract_gate.md": ContractGateOperator,
-}
-"""The operators by the names of their pages."""
+OPERATORS: tuple[type[GateOperator], ...] = (DqlGateOperator, ContractGateOperator)
 
 _EXAMPLES: Mapping[type[GateOperator], str] = {
     DqlGateOperator: """\
@@ -44,6 +41,51 @@ with DAG("orders"):
     )""",
 }
 
+_OPENING = """\
+# Operators
+
+A gate is a task that checks data and stops the pipeline if the data violates a rule.
+`DqlGateOperator` checks a suite, `ContractGateOperator` a data contract. Most of [their
+arguments](#arguments-of-all-gates) are the same. See [outcomes](outcomes.md) for the resulting
+task states, and [datasets](datasets.md) for the settings of a dataset."""
+
+_DECORATED = """\
+## Gates as decorated functions
+
+`@task.dql_gate` and `@task.contract_gate` are the gates as decorators, which Airflow has once the
+package is installed. The function returns what is only known when the task runs: the datasets, as
+a mapping of names to paths or tables, or the suite (one, or a list), or the contract. The
+decorator takes the other arguments of `DqlGateOperator` or `ContractGateOperator`.
+
+```python
+from airflow.sdk import DAG, task
+
+with DAG("orders"):
+
+    @task
+    def land() -> str:
+        return "s3://lake/bronze/orders"
+
+    @task.dql_gate(suite="orders.dql", promote_to="s3://lake/silver/orders")
+    def gate(path, ds=None):
+        return {"orders": {"path": path, "filter": f"ds = '{ds}'"}}
+
+    @task
+    def publish(outcome) -> None:
+        print(outcome)
+
+    publish(gate(land()))
+```
+
+- The function gets its arguments as in other decorators of Airflow: the outputs of tasks, and
+  variables of the context by their names (`ds`, `dag_run`, `params`).
+- What it returns is used as it is, without rendering templates. The arguments of the decorator
+  are rendered.
+- The output of the gate for the next task is its outcome: `passed`, `warned` or `accepted`.
+- `gate.expand(path=[...])` makes one gate for each value.
+- The arguments are checked when the DAG is parsed, the result of the function when the task runs:
+  anything else than datasets or a source fails with `GateMisconfiguredError`, without a retry."""
+
 _PASSED_ON = """\
 ## Arguments of SparkSubmitOperator
 
@@ -57,13 +99,13 @@ such as `conn_id`, `conf`, `deploy_mode`, `py_files`, `env_vars`, `retries`, `ex
   run, without reading the data.
 - `name` defaults to `dqx-gate`.
 - `do_xcom_push=False` is an import error: notifications, pages and `read_validated` find a run by
-  its [summary](../outcomes.md) in XCom.
+  its [summary](outcomes.md) in XCom.
 - `verbose` also writes Spark's output to the log of the task; otherwise it goes to a file.
 - `outlets`: an asset among them is only updated if the data passed, with or without warnings.
   Its event carries the run, the date, and the versions and rows of the datasets.
 - `execution_timeout` also ends the job itself, whose driver may outlive the task.
 - `conn_id` may name a Spark Connect server: then nothing is submitted, and the arguments for the
-  submission are not used. See [deploy modes](../deploy.md).
+  submission are not used. See [deploy modes](deploy.md).
 
 Pass all arguments by keyword. `.partial(...).expand(...)` works: every map index is a separate run
 in the results.
@@ -90,51 +132,48 @@ A gate that passes these checks is not checked again until it, a source or an im
 results are cached in a folder of the user that parses, below the temporary folder."""
 
 
-def operator_page(operator: type[GateOperator]) -> str:
-    """The page of an operator: its example, and its own and all common arguments in groups."""
-    own = _arguments(operator.__doc__)
+def operators_page(operators: Sequence[type[GateOperator]] = OPERATORS) -> str:
+    """The page: each operator with an example and its own arguments, then the arguments of all."""
     shared = _arguments(GateOperator.__doc__)
-    # Its own descriptions win.
-    described = shared | own
-    parameters = _parameters(operator)
-    if missing := parameters.keys() - described.keys() - {"name"}:
-        raise ValueError(f"{operator.__name__} does not document {', '.join(sorted(missing))}")
-    groups = _groups(operator)
-    grouped = [name for names in groups.values() for name in names]
-    if missing := described.keys() ^ {*grouped}:
+    sections = [_OPENING]
+    for operator in operators:
+        own = _arguments(operator.__doc__)
+        parameters = _parameters(operator)
+        if missing := parameters.keys() - own.keys() - shared.keys() - {"name"}:
+            raise ValueError(f"{operator.__name__} does not document {', '.join(sorted(missing))}")
+        _require_groups(operator, own)
+        sections += [
+            f"## {operator.__name__}",
+            _opening(operator),
+            f"```python\n{_EXAMPLES[operator]}\n```",
+            _table(own, parameters),
+        ]
+    _require_groups(GateOperator, shared)
+    sections.append("## Arguments of all gates")
+    parameters = _parameters(GateOperator)
+    for title, names in _groups(GateOperator).items():
+        sections.append(f"### {title}")
+        sections.append(_table({name: shared[name] for name in names}, parameters))
+    return "\n\n".join([*sections, _DECORATED, _PASSED_ON]) + "\n"
+
+
+def _require_groups(operator: type[Any], described: Mapping[str, str]) -> None:
+    """:raises ValueError: a described argument is in no group of the docstring, or the reverse."""
+    grouped = {name for names in _groups(operator).values() for name in names}
+    if missing := described.keys() ^ grouped:
         raise ValueError(f"{operator.__name__} has no group for {', '.join(sorted(missing))}")
-    tables = [
-        f"### {title}\n\n{_table({name: described[name] for name in names}, parameters)}"
-        for title, names in groups.items()
-    ]
-    sections = [
-        f"# {operator.__name__}",
-        _opening(operator),
-        f"```python\n{_EXAMPLES[operator]}\n```",
-        "See [outcomes](../outcomes.md) for the resulting task states, and "
-        "[datasets](../datasets.md) for the settings of a dataset.",
-        "## Arguments",
-        *tables,
-        _PASSED_ON,
-    ]
-    return "\n\n".join(sections) + "\n"
 
 
 def _opening(operator: type[GateOperator]) -> str:
     return cleandoc(operator.__doc__ or "").split("\nThe arguments in groups", 1)[0].strip()
 
 
-def _groups(operator: type[GateOperator]) -> dict[str, list[str]]:
-    """The arguments of an operator by the groups in which its docstring and the docstring of all
-    gates list them, its own first."""
-    grouped: dict[str, list[str]] = {}
-    for docstring in (GateOperator.__doc__, operator.__doc__):
-        listed = re.findall(
-            r"^- ([A-Z][a-z ]+): ((?:`\w+`,?\s*)+)$", cleandoc(docstring or ""), re.M
-        )
-        for title, names in listed:
-            grouped[title] = re.findall(r"\w+", names) + grouped.get(title, [])
-    return {title: [*dict.fromkeys(names)] for title, names in grouped.items()}
+def _groups(operator: type[Any]) -> dict[str, list[str]]:
+    """The arguments of an operator by the groups in which its docstring lists them."""
+    listed = re.findall(
+        r"^- ([A-Z][a-z ]+): ((?:`\w+`,?\s*)+)$", cleandoc(operator.__doc__ or ""), re.M
+    )
+    return {title: re.findall(r"\w+", names) for title, names in listed}
 
 
 def _arguments(docstring: str | None) -> dict[str, str]:
@@ -162,7 +201,7 @@ def _sentence(text: str) -> str:
     return f"{text[0].upper()}{text[1:]}".replace("(templated", "(Templated").replace("|", "\\|")
 
 
-def _parameters(operator: type[GateOperator]) -> dict[str, Parameter]:
+def _parameters(operator: type[Any]) -> dict[str, Parameter]:
     """The parameters of the operator, and those that it hands on to what all gates share."""
     given = {
         **signature(GateOperator.__init__).parameters,

@@ -56,7 +56,7 @@ _ORDER = """
 first-gate first-contract whole-lake install coming-from write-rules usual dates promote-rows
 failing-rows notifications night-call tuning review-changes selection python editor deploy operating
 troubleshooting
-security lineage upgrading outcomes language metrics datasets contracts contracts/commands cli
+security lineage upgrading outcomes language metrics datasets contracts cli
 configuration results ui codes reference glossary how-it-works promises tuner evidence
 """
 
