@@ -35,7 +35,7 @@ from dqx_airflow.ui.responses import Filters, Page, PageNumber, Paging, form_tok
 from dqx_airflow.ui.slices_page import OpenSlice, open_of
 from dqx_airflow.ui.store import StoreClient
 from dqx_airflow.ui.stored_summaries import reported_runs
-from dqx_airflow.ui.summary_view import outcome_of_summary, view_of_summary
+from dqx_airflow.ui.summary_view import mapping_of, outcome_of_summary, view_of_summary
 from dqx_airflow.ui.verdict_text import fault_of
 from dqx_airflow.values import NO_REPORT, EnforcedContract, GateReport, Status, Verdict
 
@@ -220,7 +220,7 @@ def _row(cells: Sequence[Cell], dag: GateDag, now: datetime | None) -> GateRow:
         if report.contract
     }
     return GateRow(
-        gate=(last_report.gate if last_report else "") or f"{run.dag_id}.{run.task_id}",
+        gate=(last_report.gate if last_report else "") or _name_in(cells),
         dag_id=run.dag_id,
         task_id=run.task_id,
         owner=dag.owners,
@@ -236,6 +236,18 @@ def _row(cells: Sequence[Cell], dag: GateDag, now: datetime | None) -> GateRow:
         left_out=_left_out(cells),
         is_due=bool(now and dag.due and dag.due + _GRACE < now),
     )
+
+
+def _name_in(cells: Sequence[Cell]) -> str:
+    """The name of a gate without a report, as its last run without one stored it.
+
+    :param cells: newest first.
+    """
+    for cell in cells:
+        for run in cell.of:
+            if name := mapping_of(run.pushed).get("gate"):
+                return str(name)
+    return f"{cells[0].run.dag_id}.{cells[0].run.task_id}"
 
 
 def _each_once(groups: Iterable[tuple[T, ...]]) -> tuple[T, ...]:

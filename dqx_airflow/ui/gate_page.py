@@ -7,7 +7,7 @@ import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
+from datetime import date, datetime, timezone
 from http import HTTPStatus
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
@@ -28,11 +28,13 @@ from dqx_airflow.ui.board_page import GateRow, gate_rows
 from dqx_airflow.ui.failing_rows import csv_of
 from dqx_airflow.ui.questions import as_airflow_knows
 from dqx_airflow.ui.responses import form_token
+from dqx_airflow.ui.runs_without_report import runs_without_report
+from dqx_airflow.ui.slices_page import DATE_UNKNOWN, key_of_slice, open_of
 from dqx_airflow.ui.source_view import sources_of
 from dqx_airflow.ui.store import Answer, StoreClient
 from dqx_airflow.ui.stored_summaries import last_judged, with_summaries
 from dqx_airflow.ui.summary_view import view_of_summary
-from dqx_airflow.values import FailingRow, GateReport, Outcome, SourceFile, worst_outcome
+from dqx_airflow.values import NO_REPORT, FailingRow, GateReport, Outcome, SourceFile, worst_outcome
 from dqx_airflow.values.report import ShadowReport, Waiver
 from dqx_airflow.values.typed_values import days_before
 
@@ -202,11 +204,21 @@ class GatePage(NamedTuple):
 
 
 class NoReportPage(NamedTuple):
-    """A task instance without a report, and the tasks that kept it from running."""
+    """A task instance without a report, and the tasks that kept it from running. `gate` is the name
+    of its gate, `date` the date of its data, None if that is unknown, and `is_open` is set while no
+    run has a report on that date, and no one has closed it."""
 
     run: airflow.TaskRun
+    gate: str
+    date: date | None
+    is_open: bool
     stoppers: tuple[Stopper, ...]
     problem: str | None
+
+    @classmethod
+    def of_other_task(cls, run: airflow.TaskRun) -> NoReportPage:
+        """The page of a task that is not a gate."""
+        return cls(run, f"{run.dag_id}.{run.task_id}", None, False, (), None)
 
 
 class MappedPage(NamedTuple):
@@ -336,7 +348,7 @@ def gate(
         return _mapped(with_summaries(responses.store_client(), runs))
     run = runs[0] if runs else instance.forgotten()
     if runs and _is_other_task(run):
-        return responses.Page("not_a_gate.html", NoReportPage(run, (), None))
+        return responses.Page("not_a_gate.html", NoReportPage.of_other_task(run))
     stoppers = stopped_by(run, session) if run.state in STOPPED_STATES else ()
     client = responses.store_client()
     found = reported(session, client, run, instance.attempt, is_forgotten=not runs)
@@ -350,7 +362,54 @@ def gate(
             f"Task {instance.task_id} has no instance in run {instance.run_id} of DAG "
             f"{instance.dag_id}: it was removed, or has not been scheduled yet.",
         )
-    return responses.Page("no_report.html", NoReportPage(run, stoppers, found.problem))
+    return _no_report_page(visitor, client, run, stoppers, found.problem)
+
+
+def _no_report_page(
+    visitor: airflow.Visitor,
+    client: StoreClient,
+    run: airflow.TaskRun,
+    stoppers: tuple[Stopper, ...],
+    problem: str | None,
+) -> Tab:
+    """The page of a gate without a report, with the ways out of a date that is open for it."""
+    session = visitor.session
+    task = (run.dag_id, run.task_id)
+    recent = airflow.recent_runs(session, [task])
+    known = runs_without_report(client, [run], recent)
+    open_, _ = open_of(session, client, airflow.GateTasks(frozenset([task]), {}), recent)
+    own = [
+        one
+        for one in open_
+        if one.state == NO_REPORT
+        and one.task is not None
+        and (one.task.run_id, one.map_index) == (run.run_id, run.map_index)
+    ]
+    clearing = airflow.clearing_of(session, own[0].task) if own and own[0].task else None
+    session.close()
+    edits = visitor.may_edit(run.dag_id)
+    objections = deciding.objections(
+        run.dag_id,
+        [],
+        edits=edits,
+        clears=visitor.may_clear(run.dag_id),
+        is_known=True,
+        read_only=client.read_only() if edits and own else None,
+        waivable=False,
+    )
+    if own and own[0].date is None:
+        objections["closed"] = objections["closed"] or DATE_UNKNOWN
+    name = known[0].gate if known else f"{run.dag_id}.{run.task_id}"
+    day = known[0].date if known else None
+    return responses.Page(
+        "no_report.html",
+        NoReportPage(run, name, day, bool(own), stoppers, problem),
+        key=key_of_slice(own[0]) if own else "",
+        clearing=clearing,
+        objections=objections,
+        note_ids=deciding.note_ids(),
+        token=form_token(visitor.user),
+    )
 
 
 def _is_other_task(run: airflow.TaskRun) -> bool:
@@ -561,7 +620,7 @@ def _mapped(runs: tuple[airflow.TaskRun, ...]) -> Tab:
     instances = [(run, gate_rows([run], {})[0]) for run in runs]
     is_gate = any(gate_row.latest.report for _, gate_row in instances)
     if not is_gate and "Gate" not in (runs[0].operator or ""):
-        return responses.Page("not_a_gate.html", NoReportPage(runs[0], (), None))
+        return responses.Page("not_a_gate.html", NoReportPage.of_other_task(runs[0]))
     instances.sort(key=lambda instance: instance[0].map_index)
     attempts = {run.attempt_id for run in runs}
     places = responses.store_client().ask(lambda store: judged_places(store, attempts))

@@ -9,7 +9,7 @@ from datetime import date, datetime, timezone
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any, NamedTuple
-from uuid import UUID, uuid5
+from uuid import uuid5
 
 from fastapi import Query, Response
 
@@ -41,9 +41,6 @@ _MOST_CLEARINGS = 20
 _LONGEST_TEXT = 2000
 _DAYS_AROUND = 60
 _CLEAR = "clear"
-_FOREIGN_FORM = responses.Refused(
-    HTTPStatus.BAD_REQUEST, "The form does not come from one of these pages."
-)
 _GONE = responses.Refused(HTTPStatus.NOT_FOUND, "Incident not found: reload the page.")
 
 
@@ -458,7 +455,7 @@ def change(visitor: airflow.VisitorDep, form: responses.Form) -> Response:
     kinds = {kind: kind for kind in (ACKNOWLEDGED, COMMENT, CLOSED, ACCEPTED, _CLEAR)}
     kind, text = responses.chosen(form, kinds, "kind", "text", _LONGEST_TEXT)
     if day_in(form.get("date", "")) is None:
-        raise _FOREIGN_FORM
+        raise responses.FOREIGN_FORM
     if kind in (COMMENT, CLOSED, ACCEPTED) and not text:
         noun = "comment" if kind == COMMENT else "reason"
         raise responses.Refused(HTTPStatus.BAD_REQUEST, f"The {noun} is empty.")
@@ -516,7 +513,7 @@ def _notes_in_form(
     form: Mapping[str, str], about: Sequence[Incident], kind: str, author: str, text: str
 ) -> list[records.IncidentNote]:
     """A note for each slice."""
-    own = _note_id(form.get("note", ""))
+    own = responses.note_id(form.get("note", ""))
     now = datetime.now(timezone.utc)
     return [
         records.IncidentNote(
@@ -662,15 +659,6 @@ def _waiver(store: Any, gate: str, form: Mapping[str, str], author: str) -> Waiv
         )
     except RequestError as error:
         return error.in_one_line
-    own = _note_id(form.get("note", ""))
+    own = responses.note_id(form.get("note", ""))
     # The same for a form that is sent twice.
     return replace(waiver, id=str(uuid5(own, assertion)))
-
-
-def _note_id(text: str) -> UUID:
-    """The id that the page assigned to the note, so that a form that is sent twice is stored
-    once."""
-    try:
-        return UUID(text)
-    except ValueError as error:
-        raise _FOREIGN_FORM from error

@@ -24,6 +24,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, quote_plus, urlsplit
+from uuid import UUID
 
 from fastapi import Depends, Request, Response
 from itsdangerous import BadSignature, SignatureExpired, URLSafeTimedSerializer
@@ -430,6 +431,21 @@ _FORM = "application/x-www-form-urlencoded"
 
 class Refused(StarletteHTTPException):
     """A request is refused, and changes nothing. `detail` is the reason."""
+
+
+FOREIGN_FORM = Refused(HTTPStatus.BAD_REQUEST, "The form does not come from one of these pages.")
+
+
+def note_id(text: str) -> UUID:
+    """The id that a page assigned to the note of a form, so that a form that is sent twice is
+    stored once.
+
+    :raises Refused: it is no id.
+    """
+    try:
+        return UUID(text)
+    except ValueError as error:
+        raise FOREIGN_FORM from error
 
 
 def form_token(user: Any) -> str:

@@ -1,20 +1,30 @@
 """The page of open slices: every date that is still blocked, waits for an answer, or whose run left
-no report; and the buttons that clear them."""
+no report; and the forms that clear them, and that close those without a report."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from functools import cache
+from functools import cache, partial
 from http import HTTPStatus
 from typing import Any, NamedTuple
+from uuid import UUID, uuid5
 
 from fastapi import Response
 
-from dqx_airflow.results.incidents import WAITING, Incident, JudgedRows, judged_rows, open_slices
-from dqx_airflow.results.missing_reports import DateEnd, ends_of_dates, is_of_gate
-from dqx_airflow.results.query import RunsWanted
+from dqx_airflow.results.incidents import (
+    CLOSED,
+    WAITING,
+    Incident,
+    IncidentNote,
+    JudgedRows,
+    judged_rows,
+    open_slices,
+    write_notes,
+)
+from dqx_airflow.results.missing_reports import DateEnd, ends_of_dates, is_of_gate, missing_reports
+from dqx_airflow.results.query import RunsWanted, StoredResults
 from dqx_airflow.results.schema import as_utc
 from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.api import PageRouter
@@ -34,11 +44,12 @@ router = PageRouter()
 class OpenSlice:
     """A date of data that is not good, with its task if Airflow still knows it.
 
-    `state` is `waiting`, `blocked`, `broken`, or `no report`. A slice without a report has no
+    `gate` is the name of the gate in the results, without a suite. `state` is `waiting`, `blocked`, `broken`, or `no report`. A slice without a report has no
     incident; its `date` is the date of its run, None if that is unknown. `since` is the time of the
     first verdict, or of the end of the task without one, and `error` why there is no report.
     """
 
+    gate: str
     state: str
     date: date | None
     dag_id: str
@@ -95,13 +106,14 @@ def _judged_slices(
     for one in as_airflow_knows(answer.found, questions):
         attempt = one.last.attempt.id
         ref = known.get(attempt)
-        gate = one.last.run_key.gate
-        place = (ref.dag_id, ref.task_id) if ref else readable.get(gate.partition("/")[0])
+        gate = one.last.run_key.gate.partition("/")[0]
+        place = (ref.dag_id, ref.task_id) if ref else readable.get(gate)
         if place not in tasks.tasks:
             continue
         dag_id, task_id = place
         found.append(
             OpenSlice(
+                gate=gate,
                 state=one.status,
                 date=one.date,
                 dag_id=dag_id,
@@ -142,6 +154,7 @@ def _without_report(
 def _slice_without_report(one: RunWithoutReport) -> OpenSlice:
     run = one.run
     return OpenSlice(
+        gate=one.gate,
         state=NO_REPORT,
         date=one.date,
         dag_id=run.dag_id,
@@ -180,8 +193,9 @@ class SlicesPage(NamedTuple):
 @dataclass(frozen=True, slots=True)
 class GateDates:
     """The open dates of a gate, with the targets that lack their rows, and the owners of its
-    DAG."""
+    DAG. `gate` is its name in the results."""
 
+    gate: str
     dag_id: str
     task_id: str
     owners: str
@@ -283,7 +297,13 @@ def slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep) -> Page[SlicesP
     for one in rows:
         by_gate.setdefault((one.dag_id, one.task_id), []).append(one)
     gates = [
-        GateDates(dag_id, task_id, tasks.dags.get(dag_id, airflow.GateDag()).owners, tuple(own))
+        GateDates(
+            gate=own[-1].gate,
+            dag_id=dag_id,
+            task_id=task_id,
+            owners=tasks.dags.get(dag_id, airflow.GateDag()).owners,
+            slices=tuple(own),
+        )
         for (dag_id, task_id), own in by_gate.items()
     ]
     clears = {dag_id for dag_id, _ in by_gate if visitor.may_clear(dag_id)}
@@ -312,9 +332,16 @@ def key_of_slice(one: OpenSlice) -> str:
     return responses.key_of_row(one.dag_id, one.task_id, own)
 
 
+_LONGEST_REASON = 2000
+_CLEAR = "clear"
+
+
 @router.post("/slices")
-def clear_slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep, form: Form) -> Response:
-    """Clears the checked open slices, oldest data first."""
+def change_slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep, form: Form) -> Response:
+    """Clears the checked open slices, oldest data first; or closes a date without a report."""
+    given = {**form, "kind": form.get("kind") or _CLEAR}
+    kinds = {_CLEAR: _CLEAR, CLOSED: CLOSED}
+    kind, reason = responses.chosen(given, kinds, "kind", "text", _LONGEST_REASON)
     client = responses.store_client()
     recent = airflow.recent_runs(visitor.session, tasks.tasks)
     found, problem = open_of(visitor.session, client, tasks, recent)
@@ -326,6 +353,8 @@ def clear_slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep, form: For
         raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, problem)
     if not about:
         raise Refused(HTTPStatus.NOT_FOUND, "No open date of a gate that you may read.")
+    if kind == CLOSED:
+        return _close(visitor, client, about, reason, form)
     may_clear = cache(visitor.may_clear)
     allowed = [one for one in about if may_clear(one.dag_id)]
     if not allowed:
@@ -333,6 +362,58 @@ def clear_slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep, form: For
     refs = dict.fromkeys(one.task for one in allowed if one.task is not None)
     dates = [one.date for one in allowed]
     return clear_tasks(visitor, [*refs], dates, form, "slices", _page_before(form, allowed[0]))
+
+
+def _close(
+    visitor: airflow.Visitor,
+    client: StoreClient,
+    about: Sequence[OpenSlice],
+    reason: str,
+    form: Mapping[str, str],
+) -> Response:
+    """Ends a date without a report by the word of a person, as `dql incidents close` does.
+
+    :raises Refused: the user may not edit the DAG; it is no date without a report, or its date is
+        unknown; or the reason is empty.
+    """
+    missing = Refused(HTTPStatus.NOT_FOUND, "No open date of a gate that you may read.")
+    forbidden = "You do not have permission to edit this DAG."
+    responses.require_editor(visitor, {one.dag_id for one in about}, missing, forbidden)
+    one = about[0]
+    if len(about) > 1 or one.state != NO_REPORT or one.task is None:
+        only = "Only a date without a report is closed here: close the others on their incidents."
+        raise Refused(HTTPStatus.BAD_REQUEST, only)
+    if one.date is None:
+        raise Refused(HTTPStatus.BAD_REQUEST, DATE_UNKNOWN)
+    if not reason:
+        raise Refused(HTTPStatus.BAD_REQUEST, "The reason is empty.")
+    own = responses.note_id(form.get("note", ""))
+    notes = client.ask(lambda store: _closing(store, one, visitor.name, reason, own))
+    if notes.problem is not None:
+        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, notes.problem)
+    facts = {"gate": one.gate, "date": one.date, "kind": CLOSED, "text": reason, "note": own}
+    write = partial(write_notes, notes=notes.found)
+    back = _page_before(form, one)
+    return responses.recorded_change(visitor, "dqx incident", [one.task], facts, write, back)
+
+
+DATE_UNKNOWN = "The date of its data is unknown: clear it, or trigger the DAG for the date."
+
+
+def _closing(
+    store: StoredResults, one: OpenSlice, author: str, reason: str, own: UUID
+) -> tuple[IncidentNote, ...]:
+    """The notes that close a date: one for each slice of which the store knows that it has no
+    report, else one for the date."""
+    assert one.date is not None
+    known = [
+        missing.closed_by(author, reason)
+        for missing in missing_reports(store, [one.gate])
+        if (missing.date, missing.map_index) == (one.date, one.map_index)
+    ]
+    whole = IncidentNote(one.gate, one.date, CLOSED, author, reason, one.map_index)
+    # The same ids for a form that is sent twice.
+    return tuple(replace(note, id=str(uuid5(own, note.slice or ""))) for note in known or [whole])
 
 
 def _page_before(form: Form, one: OpenSlice) -> str:

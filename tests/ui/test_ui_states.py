@@ -12,8 +12,11 @@ from uuid import uuid4
 import pytest
 
 from dqx_airflow.operators.summary import failure_summary
-from dqx_airflow.results.incidents import notes_from
+from dqx_airflow.results.incidents import IncidentNote, notes_from, write_notes
+from dqx_airflow.results.missing_reports import missing_reports
+from dqx_airflow.results.query import StoredResults
 from dqx_airflow.values import (
+    NO_REPORT,
     Attempt,
     DatasetSnapshot,
     GateReport,
@@ -135,6 +138,92 @@ def test_a_date_whose_run_left_no_report_is_open_and_cleared_with_the_others(
     assert len(picks.split()) == 3
     assert post("slices", **html.forms[0], pick=picks).status_code == 303
     assert json_of(get, "slices")["counts"] == {"blocked": 1}
+
+
+NO_REPORT_TAB = f"gate?dag_id=lake&run_id=scheduled__{DAY}&task_id=gate&map_index=-1"
+
+
+def silent(scene: Scene, gate: str, *, noted: str = "") -> None:
+    """The run of the day of a gate with this name left no report; the runs before passed.
+
+    :param noted: the slice of the run in the note that the gate left in the store.
+    """
+    yesterday = DAY - timedelta(days=1)
+    good = RunKey(gate, yesterday, f"scheduled__{yesterday}")
+    passed = report_of(1, on=yesterday, outcome=Outcome.PASSED, verdicts=(NULLS,), run_key=good)
+    scene.ran(passed)
+    key = RunKey(gate, DAY, f"scheduled__{DAY}")
+    error = RuntimeError("the Spark job was killed by signal 9")
+    scene.task(number=50, pushed=failure_summary(error, gate, key))
+    if noted:
+        note = IncidentNote(gate, DAY, NO_REPORT, gate, "killed", slice=noted)
+        write_notes(StoredResults(str(scene.root)), [note])
+
+
+@pytest.mark.parametrize("noted", ["", '{"orders": {"store": "basel"}}'])
+def test_a_date_without_a_report_is_closed_on_its_page(
+    get: Get, post: Get, scene: Scene, noted: str
+) -> None:
+    silent(scene, "shop orders", noted=noted)
+    root = str(scene.root)
+    assert len(missing_reports(root)) == bool(noted)
+    page = Html(get(NO_REPORT_TAB, "eve").text)
+    (form,) = [fields for fields in page.forms if fields.get("kind") == "closed"]
+    assert json_of(get, NO_REPORT_TAB)["open"]
+    for user in ("ada", "ben", None):
+        assert post("slices", user, **form, text="not needed").status_code in (401, 403, 404)
+    assert post("slices", **form, text=" ").status_code == 400
+    assert post("slices", **{**form, "note": "1"}, text="not needed").status_code == 400
+    assert post("slices", **{**form, "kind": "accepted"}, text="x").status_code == 400
+    assert len(json_of(get, "slices")["rows"]) == 1, "nothing has closed it yet"
+    assert post("slices", **form, text="the shop was shut").status_code == 303
+    assert json_of(get, "slices")["rows"] == []
+    assert missing_reports(root) == ()
+    closed = [one for one in notes_from(root, ["shop orders"], DAY, DAY) if one.kind == "closed"]
+    (note,) = closed
+    assert (note.author, note.text, note.slice) == ("eve", "the shop was shut", noted or None)
+    assert post("slices", **form, text="the shop was shut").status_code == 404, "sent twice"
+    assert "What you can do" not in Html(get(NO_REPORT_TAB, "eve").text).text
+    assert not json_of(get, NO_REPORT_TAB)["open"]
+
+
+def test_only_a_date_without_a_report_is_closed_in_the_list(
+    get: Get, post: Get, scene: Scene
+) -> None:
+    scene.ran(report_of(1, datasets=HELD))
+    html = Html(get("slices", "eve").text)
+    (box,) = html.all("input", name="pick")
+    form = {**html.forms[0], "pick": box["value"] or "", "kind": "closed", "note": str(uuid4())}
+    refused = post("slices", **form, text="not needed")
+    assert refused.status_code == 400
+    assert "close the others on their incidents" in Html(refused.text).text
+    assert len(json_of(get, "slices")["rows"]) == 1
+
+
+def test_who_may_not_close_a_date_sees_why(get: Get, scene: Scene) -> None:
+    silent(scene, "lake.gate")
+    page = Html(get(NO_REPORT_TAB).text)
+    assert not page.forms
+    assert "You may not edit DAG lake." in page.text
+
+
+def test_a_gate_without_a_report_has_one_name_on_all_pages(get: Get, scene: Scene) -> None:
+    silent(scene, "shop orders")
+    for page in ("board", "slices", NO_REPORT_TAB, "runs?dag_id=lake&task_id=gate"):
+        html = Html(get(page, "eve").text)
+        assert "shop orders" in html.text, page
+        assert "lake.gate" not in html.text, page
+    assert json_of(get, NO_REPORT_TAB)["gate"] == "shop orders"
+    assert json_of(get, NO_REPORT_TAB)["date"] == str(DAY)
+    (row,) = json_of(get, "slices")["rows"]
+    assert row["gate"] == "shop orders"
+
+
+def test_a_gate_that_never_had_a_report_has_the_name_that_it_stored(get: Get, scene: Scene) -> None:
+    key = RunKey("shop orders", DAY, f"scheduled__{DAY}")
+    scene.task(pushed=failure_summary(RuntimeError("no"), "shop orders", key))
+    (row,) = json_of(get, "board")["rows"]
+    assert row["gate"] == "shop orders"
 
 
 def test_a_date_that_a_later_run_judged_has_a_report(get: Get, scene: Scene) -> None:
