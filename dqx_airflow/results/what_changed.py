@@ -43,13 +43,18 @@ Changes: TypeAlias = Mapping[str, Sequence[str]]
 """Descriptions of changes: lines of text by topic."""
 
 
+_SOURCE = "source "
+
+
 class Difference(str):
     """A line about a fact or a value that differs: `rows of orders: 3,846, was 3,447 (+11.6%)`.
 
     Its parts are `what`, `now`, `was`, and the `change` of a number as a share, empty for others.
+    `file` is the name of a source that differs, empty for other facts.
     """
 
-    __slots__ = ("change", "now", "was", "what")
+    __slots__ = ("change", "file", "now", "was", "what")
+    file: str
     what: str
     now: str
     was: str
@@ -66,6 +71,7 @@ class Difference(str):
         line.now = now
         line.was = was
         line.change = change
+        line.file = what.removeprefix(_SOURCE) if what.startswith(_SOURCE) else ""
         return line
 
 
@@ -323,7 +329,7 @@ def _facts(report: GateReport, readable: Collection[str]) -> dict[str, str]:
         facts[f"rows of {one.name}"] = "unknown" if one.rows is None else f"{one.rows:,}"
         fields = one.fields if one.name in readable else ()
         facts |= {f"column {field.name} of {one.name}": field.type for field in fields}
-    facts |= {f"source {one.file}": f"content {one.digest[:8]}" for one in report.sources}
+    facts |= {f"{_SOURCE}{one.file}": f"content {one.digest[:8]}" for one in report.sources}
     if report.contract is not None:
         facts[f"contract {report.contract.id}"] = report.contract.version or "without a version"
     for verdict in report.verdicts:

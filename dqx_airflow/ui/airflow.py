@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from itertools import groupby, islice
@@ -37,7 +37,7 @@ from airflow.models.trigger import Trigger
 from airflow.models.xcom import XComModel
 from airflow.providers.common.compat.sdk import AirflowException
 from fastapi import Depends, HTTPException, Request
-from sqlalchemy import and_, func, or_, select, tuple_
+from sqlalchemy import String, and_, func, or_, select, tuple_, type_coerce
 
 from dqx_airflow.operators.ask import ACCEPT
 from dqx_airflow.operators.results_location import ResultsLocation, results_location_of
@@ -591,12 +591,25 @@ def _note_of(session: Any, run: TaskRun) -> str:
 
 def deadline_of(session: Any, dag_id: str, run_id: str) -> datetime | None:
     """The next deadline of a run of a DAG; None without one."""
-    until: datetime | None = session.scalar(
-        select(func.min(Deadline.deadline_time))
-        .join(DagRun, DagRun.id == Deadline.dagrun_id)
-        .where(DagRun.dag_id == dag_id, DagRun.run_id == run_id)
+    return deadlines_of(session, [(dag_id, run_id)]).get((dag_id, run_id))
+
+
+def deadlines_of(
+    session: Any, runs: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], datetime]:
+    """The next deadline of each run that has one.
+
+    :param runs: the DAGs and the ids of the runs.
+    """
+    if not runs:
+        return {}
+    rows = session.execute(
+        select(DagRun.dag_id, DagRun.run_id, func.min(Deadline.deadline_time))
+        .join(Deadline, Deadline.dagrun_id == DagRun.id)
+        .where(tuple_(DagRun.dag_id, DagRun.run_id).in_(runs))
+        .group_by(DagRun.dag_id, DagRun.run_id)
     )
-    return until
+    return {(dag_id, run_id): until for dag_id, run_id, until in rows}
 
 
 def owners_of(session: Any, dag_id: str) -> str:
@@ -669,14 +682,57 @@ def recent_runs(session: Any, tasks: Collection[tuple[str, str]]) -> tuple[TaskR
         recent.c.number <= DEPTH,
     )
     rows = session.execute(
-        _instances(XComModel.timestamp)
+        _instances_as_stored()
         .join(recent, newest)
         .where(tuple_(TaskInstance.dag_id, TaskInstance.task_id).in_(tasks))
         .order_by(recent.c.number, TaskInstance.map_index)
         .limit(_MOST_ROWS)
     ).all()
-    summaries = summaries_of(session, [(row.attempt_id, row.timestamp) for row in rows])
-    return _task_runs(session, rows, summaries)
+    return _parsed_once(session, [tuple(row) for row in rows])
+
+
+_kept_runs: dict[str, tuple[tuple[object, ...], TaskRun]] = {}
+"""The last task instances with the rows that they were parsed from, by the stored attempt."""
+
+
+def _parsed_once(session: Any, stored: Sequence[tuple[object, ...]]) -> tuple[TaskRun, ...]:
+    """The task instances of rows of `_instances_as_stored`: a page has thousands, of which few have
+    changed since the last one, and the others are not parsed again."""
+    found: dict[str, TaskRun] = {}
+    changed: list[str] = []
+    for row in stored:
+        key = str(row[_PLACE_OF_ATTEMPT])
+        known = _kept_runs.get(key)
+        if known is not None and known[0] == row:
+            found[key] = known[1]
+        else:
+            changed.append(key)
+    if changed:
+        parsed_runs = {run.attempt_id: run for run in _runs_of_attempts(session, changed)}
+        rows = {str(row[_PLACE_OF_ATTEMPT]): row for row in stored}
+        for key in changed:
+            run = parsed_runs.get(str(UUID(key)))
+            if run is None:
+                continue  # it was deleted in between
+            found[key] = run
+            # An answer to a question changes no column of the task instance.
+            if run.state not in _PARKED:
+                _kept_runs[key] = rows[key], run
+    for key in [*islice(_kept_runs, max(len(_kept_runs) - _MOST_ROWS, 0))]:
+        _kept_runs.pop(key, None)
+    keys = (str(row[_PLACE_OF_ATTEMPT]) for row in stored)
+    return tuple(found[key] for key in keys if key in found)
+
+
+def _runs_of_attempts(session: Any, attempt_ids: Sequence[str]) -> Iterator[TaskRun]:
+    """The task instances of these attempts, with their summaries."""
+    wanted = iter(_ids_for(TaskInstance.id, attempt_ids))
+    while batch := list(islice(wanted, _ASKED_AT_ONCE)):
+        rows = session.execute(
+            _instances(XComModel.timestamp).where(TaskInstance.id.in_(batch))
+        ).all()
+        summaries = summaries_of(session, [(row.attempt_id, row.timestamp) for row in rows])
+        yield from _task_runs(session, rows, summaries)
 
 
 def _is_of(
@@ -731,26 +787,43 @@ def _instances(of_pushed: Any = XComModel.value) -> Any:
 
     :param of_pushed: the selected column of the summary.
     """
-    return (
-        select(
-            TaskInstance.dag_id,
-            TaskInstance.run_id,
-            TaskInstance.task_id,
-            TaskInstance.map_index,
-            TaskInstance.state,
-            TaskInstance.operator,
-            TaskInstance.id.label("attempt_id"),
-            DagRun.run_after,
-            of_pushed,
-            DagRun.logical_date,
-            TaskInstance.start_date.label("started"),
-            TaskInstance.end_date.label("ended"),
-            TaskInstance.rendered_map_index.label("label"),
-            DagRun.state.label("run_state"),
-        )
-        .join(DagRun, _of_run())
-        .join(XComModel, _is_pushed(), isouter=True)
-    )
+    return _joined(select(*_columns_of_runs(of_pushed)))
+
+
+def _instances_as_stored() -> Any:
+    """Selects task instances as `_instances` does, each column as the database returns it, with the
+    time of the summary: equal rows are equal task instances."""
+    columns = _columns_of_runs(XComModel.timestamp)
+    return _joined(select(*(type_coerce(column, String) for column in columns)))
+
+
+_PLACE_OF_ATTEMPT = 6
+
+
+def _columns_of_runs(of_pushed: Any) -> list[Any]:
+    """The columns of the fields of `TaskRun`, in its order."""
+    return [
+        TaskInstance.dag_id,
+        TaskInstance.run_id,
+        TaskInstance.task_id,
+        TaskInstance.map_index,
+        TaskInstance.state,
+        TaskInstance.operator,
+        TaskInstance.id.label("attempt_id"),
+        DagRun.run_after,
+        of_pushed,
+        DagRun.logical_date,
+        TaskInstance.start_date.label("started"),
+        TaskInstance.end_date.label("ended"),
+        TaskInstance.rendered_map_index.label("label"),
+        DagRun.state.label("run_state"),
+    ]
+
+
+def _joined(query: Any) -> Any:
+    """A query over task instances with their runs, and their summaries if there are any."""
+    of_instances = query.select_from(TaskInstance)
+    return of_instances.join(DagRun, _of_run()).join(XComModel, _is_pushed(), isouter=True)
 
 
 def _runs(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, timezone
 from functools import cache, partial
-from itertools import chain, takewhile
-from typing import Annotated, NamedTuple, TypeVar
+from itertools import chain, islice, takewhile
+from operator import is_
+from typing import Annotated, Any, NamedTuple, TypeVar
 from uuid import uuid4
 
 from fastapi import Depends, Response
@@ -17,6 +18,7 @@ from fastapi.responses import JSONResponse
 from dqx_airflow.results.alerts import unlabelled_counts
 from dqx_airflow.results.incidents import WAITING, Incident, IncidentNote, judged_rows
 from dqx_airflow.results.query import RunsWanted, StoredResults
+from dqx_airflow.results.schema import as_utc
 from dqx_airflow.ui import report_view
 from dqx_airflow.ui.airflow import (
     DEPTH,
@@ -26,6 +28,7 @@ from dqx_airflow.ui.airflow import (
     TasksDep,
     Visitor,
     VisitorDep,
+    deadlines_of,
     gate_tasks,
 )
 from dqx_airflow.ui.api import PageRouter
@@ -173,15 +176,41 @@ def gate_rows(
     :param runs: their instances in the last runs of their DAGs, newest run first.
     :param now: the time to compare schedules with; None to skip that.
     """
-    by_task: dict[tuple[str, str], dict[str, list[TaskRun]]] = {}
+    by_task: dict[tuple[str, str], list[TaskRun]] = {}
     for run in runs:
-        by_run = by_task.setdefault((run.dag_id, run.task_id), {})
-        by_run.setdefault(run.run_id, []).append(run)
+        by_task.setdefault((run.dag_id, run.task_id), []).append(run)
     rows = [
-        _row([_cell(instances) for instances in by_run.values()], dags.get(dag_id, GateDag()), now)
-        for (dag_id, _), by_run in by_task.items()
+        _row_of(tuple(own), dags.get(dag_id, GateDag()), now)
+        for (dag_id, _), own in by_task.items()
     ]
     return tuple(sorted(rows, key=lambda row: (_rank(row.state), row.dag_id, row.task_id)))
+
+
+_MOST_KEPT = 2000
+_kept_rows: dict[tuple[str, str], tuple[tuple[TaskRun, ...], GateDag, GateRow]] = {}
+"""The last row of each gate, with the runs and the facts about its DAG that it was made of."""
+
+
+def _row_of(runs: tuple[TaskRun, ...], dag: GateDag, now: datetime | None) -> GateRow:
+    """The row of a gate: the last one, if none of its runs has changed since.
+
+    :param runs: newest first.
+    """
+    place = runs[0].dag_id, runs[0].task_id
+    known = _kept_rows.get(place)
+    if known and known[1] == dag and len(known[0]) == len(runs) and all(map(is_, known[0], runs)):
+        row = known[2]
+    else:
+        by_run: dict[str, list[TaskRun]] = {}
+        for run in runs:
+            by_run.setdefault(run.run_id, []).append(run)
+        row = _row([_cell(instances) for instances in by_run.values()], dag)
+        _kept_rows.pop(place, None)
+        _kept_rows[place] = runs, dag, row
+        for oldest in [*islice(_kept_rows, max(len(_kept_rows) - _MOST_KEPT, 0))]:
+            _kept_rows.pop(oldest, None)
+    is_due = bool(now and dag.due and dag.due + _GRACE < now)
+    return replace(row, is_due=True) if is_due else row
 
 
 def recent_attempts(rows: Iterable[GateRow]) -> dict[str, tuple[str, str]]:
@@ -204,7 +233,7 @@ def counts_line(counts: Mapping[Status, int]) -> str:
     return f"{line}, {errors} in error" if errors else line
 
 
-def _row(cells: Sequence[Cell], dag: GateDag, now: datetime | None) -> GateRow:
+def _row(cells: Sequence[Cell], dag: GateDag) -> GateRow:
     """:param cells: newest first."""
     # A run that has not reached the gate does not change its status.
     decided = _decided(cells)
@@ -234,7 +263,7 @@ def _row(cells: Sequence[Cell], dag: GateDag, now: datetime | None) -> GateRow:
         worst=report.worst if report else None,
         dag=dag,
         left_out=_left_out(cells),
-        is_due=bool(now and dag.due and dag.due + _GRACE < now),
+        is_due=False,
     )
 
 
@@ -418,10 +447,40 @@ def _urgency(row: GateRow) -> int:
     return 1 if row.state in _DECIDED else 2
 
 
-def _place(row: GateRow) -> tuple[object, ...]:
-    """The place of a gate on the board."""
+def _place(row: GateRow, deadlines: Mapping[str, datetime]) -> tuple[object, ...]:
+    """The place of a gate on the board: of those that need a person, the ones with a deadline come
+    first, the next one on top; the others by their states."""
     known = _NEED_PEOPLE.index(row.state) if row.state in _NEED_PEOPLE else len(_NEED_PEOPLE)
-    return _urgency(row), known
+    until = _until(row, deadlines)
+    return _urgency(row), until is None, until or _NEVER, known
+
+
+_NEVER = datetime.max.replace(tzinfo=timezone.utc)
+
+
+def _until(row: GateRow, deadlines: Mapping[str, datetime]) -> datetime | None:
+    """The time by which a gate needs a person: the end of the time for an answer, or the deadline
+    of its run, whichever is first."""
+    question = row.latest.question
+    ends = [question.until if question else None, deadlines.get(_key_of(row))]
+    known = [as_utc(end) for end in ends if end is not None]
+    return min(known, default=None)
+
+
+def _key_of(row: GateRow) -> str:
+    """The DAG and the task of a gate: `lake.gate`."""
+    return f"{row.dag_id}.{row.task_id}"
+
+
+def _deadlines_of(session: Any, rows: Iterable[GateRow]) -> dict[str, datetime]:
+    """The next deadlines of the last runs of gates that need a person, by DAG and task."""
+    runs = {
+        _key_of(row): (row.dag_id, row.latest.run.run_id)
+        for row in rows
+        if row.state in _NEED_PEOPLE
+    }
+    known = deadlines_of(session, {*runs.values()})
+    return {key: known[run] for key, run in runs.items() if run in known}
 
 
 def _freshness(rows: Sequence[GateRow]) -> str:
@@ -475,14 +534,16 @@ def open_by_gate(
 
 
 class BoardPage(NamedTuple):
-    """A page of the board. `counts` are the gates by status, `late` those with a missing run, and
-    `open_slices` the dates that are not good, by DAG and task as in `lake.gate`."""
+    """A page of the board. `counts` are the gates by status, `late` those with a missing run.
+    `open_slices` are the dates that are not good, and `deadlines` the next deadlines of the last
+    runs of gates that need a person, both by DAG and task as in `lake.gate`."""
 
     rows: tuple[GateRow, ...]
     paging: Paging
     counts: dict[str, int]
     late: int
     open_slices: Mapping[str, int]
+    deadlines: Mapping[str, datetime]
 
 
 @router.get("/board")
@@ -499,8 +560,10 @@ def board(
     recent = reported_runs(session, client, tasks.tasks)
     rows = gate_rows(recent, tasks.dags, now)
     open_, _ = open_of(session, client, tasks, recent)
+    deadlines = _deadlines_of(session, rows)
     session.close()
-    matching = sorted((row for row in rows if filters.wants(row)), key=_place)
+    wanted = [row for row in rows if filters.wants(row)]
+    matching = sorted(wanted, key=lambda row: _place(row, deadlines))
     paging = Paging.of(page, len(matching))
     shown = paging.shown(matching)
     states = Counter(row.state for row in rows)
@@ -518,11 +581,12 @@ def board(
     late = sum(row.is_late for row in rows)
     return Page(
         "board.html",
-        BoardPage(shown, paging, counts, late, open_slices),
+        BoardPage(shown, paging, counts, late, open_slices, deadlines),
         choices=choices,
         filters=filters,
         alerts=counts_of_rows(client, list(shown)),
         needing=sum(_urgency(row) == 0 for row in rows),
+        next_deadline=min(map(as_utc, deadlines.values()), default=None),
         groups=groups_of_rows(shown),
         opened=open_by_gate(client, open_),
         note_ids={

@@ -30,7 +30,7 @@ from dqx_airflow.ui.questions import as_airflow_knows
 from dqx_airflow.ui.responses import form_token
 from dqx_airflow.ui.runs_without_report import runs_without_report
 from dqx_airflow.ui.slices_page import DATE_UNKNOWN, key_of_slice, open_of
-from dqx_airflow.ui.source_view import sources_of
+from dqx_airflow.ui.source_view import changed_lines, sources_of
 from dqx_airflow.ui.store import Answer, StoreClient
 from dqx_airflow.ui.stored_summaries import last_judged, with_summaries
 from dqx_airflow.ui.summary_view import view_of_summary
@@ -147,12 +147,35 @@ def _until(past: Sequence[GateReport], chosen: GateReport) -> tuple[GateReport, 
     return (*reversed(earlier), chosen)
 
 
-def _changes(chosen: GateReport | None, history: Sequence[GateReport]) -> Changes:
-    """The changes between the last good report in a history and a chosen bad one."""
+def _last_good(chosen: GateReport | None, history: Sequence[GateReport]) -> GateReport | None:
+    """The last good report in a history before a chosen bad one."""
+    if chosen is None or chosen.outcome not in _STOPS:
+        return None
+    good = (report for report in reversed(history) if is_good_before(report, chosen))
+    return next(good, None)
+
+
+def _changes(chosen: GateReport | None, good: GateReport | None) -> Changes:
+    """The changes between the last good report and a chosen bad one."""
     if chosen is None or chosen.outcome not in _STOPS:
         return {}
-    good = (report for report in reversed(history) if is_good_before(report, chosen))
-    return what_changed([chosen], next(good, None))
+    return what_changed([chosen], good)
+
+
+def _changed_lines(
+    client: StoreClient, sources: Sequence[SourceFile], good: GateReport | None
+) -> dict[str, tuple[range, ...]]:
+    """The lines of the sources of a bad report that have changed since the last good one, by file.
+
+    :param sources: those that the user may read.
+    """
+    if not sources or good is None:
+        return {}
+    before = {one.name: one for one in client.ask(lambda store: store.sources_of(good)).found}
+    found = {
+        one.name: changed_lines(one, before[one.name]) for one in sources if one.name in before
+    }
+    return {file: lines for file, lines in found.items() if lines}
 
 
 router = PageRouter()
@@ -435,6 +458,8 @@ def _report_page(
         reads_code = visitor.may_read_code(found.run.dag_id)
         context = _Context.of(client, chosen, reads_code=reads_code)
     history = context.history(chosen)
+    good = _last_good(chosen, history)
+    changed = _changed_lines(client, context.sources.found, good)
     assertions = _assertions(found.run, view, history)
     clearing = _clearing(visitor.session, found, view.outcome)
     mark = airflow.mark_of(visitor.session, found.run)
@@ -449,11 +474,12 @@ def _report_page(
         page,
         is_forgotten=found.is_forgotten,
         filters=filters,
-        sources=sources_of(assertions, context.sources.found),
+        sources=sources_of(assertions, context.sources.found, changed),
         chosen=chosen,
         attempts=_attempts(found.reports),
         history=history,
-        changes=_changes(chosen, history),
+        changes=_changes(chosen, good),
+        changed_lines=changed,
         shadow_changes=shadow_changes(chosen) if chosen is not None else [],
         parts=parts,
         attempt=_attempt_in_links(chosen, parts) if attempt else "",

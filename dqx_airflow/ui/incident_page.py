@@ -216,6 +216,7 @@ def _page(
         "incident.html",
         page,
         has_suites=len(gates) > 1,
+        reads_code=visitor.may_read_code(task.dag_id),
         ended=None if newest.is_open else deciding.Ended(newest, page.judged.get(newest.id, ())),
         short=deciding.in_short(open_dates, page.owners, page.contract),
         ways=deciding.ways_out(visitor, client, open_dates),

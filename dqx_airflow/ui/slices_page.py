@@ -44,9 +44,10 @@ router = PageRouter()
 class OpenSlice:
     """A date of data that is not good, with its task if Airflow still knows it.
 
-    `gate` is the name of the gate in the results, without a suite. `state` is `waiting`, `blocked`, `broken`, or `no report`. A slice without a report has no
-    incident; its `date` is the date of its run, None if that is unknown. `since` is the time of the
-    first verdict, or of the end of the task without one, and `error` why there is no report.
+    `gate` is the name of the gate in the results, without a suite. `state` is `waiting`, `blocked`,
+    `broken`, or `no report`. A slice without a report has no incident; its `date` is the date of
+    its run, None if that is unknown. `since` is the time of the first verdict, or of the end of the
+    task without one, and `error` why there is no report.
     """
 
     gate: str

@@ -6,8 +6,9 @@ failure folded. Otherwise only the lines in the verdicts are known.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import SequenceMatcher
 from itertools import chain, groupby, pairwise
 from typing import TypeAlias
 
@@ -27,7 +28,7 @@ _LONGEST_LINE = 1000
 class SourceLine:
     """A line, split at the highlighted span. `state` is the state of its worst assertion, "warned"
     if its failure does not block, empty if the line has no assertion. `notes` describe the failures
-    that begin here."""
+    that begin here. `is_changed` is set if the line is new since the last good run."""
 
     number: int
     before: str
@@ -35,10 +36,16 @@ class SourceLine:
     after: str = ""
     state: str = ""
     notes: tuple[str, ...] = ()
+    is_changed: bool = False
 
     @property
     def is_bad(self) -> bool:
         return self.state in ("failed", "error", "warned")
+
+    @property
+    def is_shown(self) -> bool:
+        """Whether it is shown unasked, with the lines around it."""
+        return self.is_bad or self.is_changed
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +59,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class SourceView:
-    """A file. One without failures is displayed on request."""
+    """A file. One without failures and changed lines is displayed on request."""
 
     file: str
     stretches: tuple[Stretch, ...]
@@ -64,14 +71,31 @@ _Marks: TypeAlias = Sequence[tuple[Span, AssertionView]]
 """The assertions of a file with their positions, the worst first."""
 
 
+def changed_lines(now: SourceFile, before: SourceFile) -> tuple[range, ...]:
+    """The lines of a text that are not in an earlier one, as ranges of their numbers; where lines
+    were only removed, the line before them."""
+    old, new = (source.text.split("\n") for source in (before, now))
+    found = []
+    for tag, _, _, start, end in SequenceMatcher(None, old, new).get_opcodes():
+        if tag == "delete":
+            found.append(range(max(start, 1), max(start, 1) + 1))
+        elif tag != "equal":
+            found.append(range(start + 1, end + 1))
+    return tuple(found)
+
+
 def sources_of(
-    assertions: Iterable[AssertionView], sources: Sequence[SourceFile]
+    assertions: Iterable[AssertionView],
+    sources: Sequence[SourceFile],
+    changed: Mapping[str, Sequence[range]] | None = None,
 ) -> tuple[SourceView, ...]:
     """The files of a gate, those with failures first.
 
     :param assertions: the worst first.
     :param sources: the files as far as they are stored.
+    :param changed: the lines that have changed since the last good run, by file.
     """
+    changed = changed or {}
     marks: dict[str, list[tuple[Span, AssertionView]]] = {}
     for assertion in assertions:
         if span := assertion.verdict.span:
@@ -85,7 +109,8 @@ def sources_of(
     views = []
     room = _MOST_LINES
     for text in sorted(sources, key=lambda text: rank(text.name)):
-        view = _whole(text, marks.get(text.name, ()), room)
+        new = {number for lines in changed.get(text.name, ()) for number in lines}
+        view = _whole(text, marks.get(text.name, ()), new, room)
         room -= sum(len(stretch.lines) for stretch in view.stretches)
         views.append(view)
     stored = {text.name for text in sources}
@@ -95,7 +120,7 @@ def sources_of(
     return tuple(sorted(views, key=lambda view: rank(view.file)))
 
 
-def _whole(source: SourceFile, marks: _Marks, most: int) -> SourceView:
+def _whole(source: SourceFile, marks: _Marks, changed: Collection[int], most: int) -> SourceView:
     texts = source.text.split("\n")
     if texts[-1] == "":
         texts.pop()
@@ -103,20 +128,21 @@ def _whole(source: SourceFile, marks: _Marks, most: int) -> SourceView:
     lines = [
         marked.get(number) or SourceLine(number, _cut(text)) for number, text in enumerate(texts, 1)
     ]
-    is_bad = any(line.is_bad for line in lines)
-    stretches = tuple(_stretches(lines, is_bad=is_bad))
-    return SourceView(source.name, _within(stretches, most), not is_bad, len(lines))
+    lines = [replace(line, is_changed=True) if line.number in changed else line for line in lines]
+    is_shown = any(line.is_shown for line in lines)
+    stretches = tuple(_stretches(lines, is_shown=is_shown))
+    return SourceView(source.name, _within(stretches, most), not is_shown, len(lines))
 
 
-def _stretches(lines: Sequence[SourceLine], *, is_bad: bool) -> Iterator[Stretch]:
-    """The lines in stretches, folded if they are far from all failures."""
-    if not is_bad or len(lines) <= _SHORT_FILE:
+def _stretches(lines: Sequence[SourceLine], *, is_shown: bool) -> Iterator[Stretch]:
+    """The lines in stretches, folded if they are far from all failures and changes."""
+    if not is_shown or len(lines) <= _SHORT_FILE:
         yield Stretch(tuple(lines))
         return
     near = {
         number
         for line in lines
-        if line.is_bad
+        if line.is_shown
         for number in range(line.number - _AROUND, line.number + _AROUND + 1)
     }
 

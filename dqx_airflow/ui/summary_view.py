@@ -26,16 +26,21 @@ T = TypeVar("T")
 class Summary(dict[str, Any]):
     """The XCom value of a task under our key, as a mapping that is never changed.
 
-    Its view, and the locations that it may be about, are cached in it.
+    Its outcome, its view, and the locations that it may be about, are cached in it.
     """
 
-    __slots__ = ("mentioned", "view")
+    __slots__ = ("mentioned", "outcome", "view")
     view: ReportView | None
+    outcome: Outcome | None
     mentioned: frozenset[str]
 
 
 def outcome_of_summary(pushed: object) -> Outcome | None:
     """The outcome in the summary of a task; None for anything that is not one."""
+    if isinstance(pushed, Summary):
+        if not hasattr(pushed, "outcome"):
+            pushed.outcome = parsed(Outcome, pushed.get("outcome"))
+        return pushed.outcome
     return parsed(Outcome, pushed.get("outcome")) if isinstance(pushed, Mapping) else None
 
 

@@ -265,3 +265,22 @@ def test_a_replaced_summary_is_read_again(get: Get, scene: Scene) -> None:
     )
     scene.session.commit()
     assert "failing for 1 run" in Html(get("board").text).text
+
+
+def test_a_state_that_changes_is_shown_although_rows_are_kept(get: Get, scene: Scene) -> None:
+    from airflow.models.taskinstance import TaskInstance
+    from sqlalchemy import update
+
+    runs_of(scene, "pn")
+    states = []
+    for state in ("running", "failed", "queued", "failed"):
+        scene.session.execute(
+            update(TaskInstance)
+            .where(TaskInstance.run_id == f"scheduled__{DAY}")
+            .values(state=state)
+        )
+        scene.session.commit()
+        (row,) = get("api/v1/board").json()["rows"]
+        states.append(row["cells"][-1]["state"])
+        assert len(row["cells"]) == 2
+    assert states == ["running", "no report", "running", "no report"]

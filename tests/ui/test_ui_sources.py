@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from dqx_airflow.values import Outcome, Severity, SourceFile, Span, Status, Verdict
-from tests.ui.ui_scene import BAD_NULLS, NOT_EMPTY, NULLS, Get, Html, Scene, report_of
+from tests.ui.ui_scene import BAD_NULLS, DAY, NOT_EMPTY, NULLS, Get, Html, Scene, report_of
 
 pytestmark = pytest.mark.airflow
 
@@ -155,3 +156,62 @@ def test_without_code_permission_only_lines_of_assertions_are_shown(
     assert "assert null_count(id)" in Html(answer.text).text
     assert "const MAX_NULLS" not in answer.text
     assert "common.dql" not in answer.text
+
+
+EARLIER = SourceFile("orders.dql", SUITE.text.replace("10%", "20%").replace("\n\n", "\n"))
+
+
+def before_and_after(scene: Scene) -> None:
+    """A good run with an earlier text of the suite, and then a bad one."""
+    yesterday = DAY - timedelta(days=1)
+    good = report_of(1, on=yesterday, verdicts=(NULLS,), outcome=Outcome.PASSED)
+    scene.ran(good, number=1, sources=(EARLIER, LIBRARY))
+    scene.ran(report_of(2), number=2, sources=(SUITE, LIBRARY))
+
+
+def test_changed_lines_are_marked_and_linked(tab: Get, scene: Scene) -> None:
+    before_and_after(scene)
+    page = Html(tab().text)
+    changed = [line for line in page.all("div") if "changed" in (line.get("class") or "")]
+    assert [line["id"] for line in changed] == ["source-orders.dql-2", "source-orders.dql-3"]
+    assert page.links["lines 2 to 3"] == "#source-orders.dql-2"
+    assert "source common.dql" not in page.text
+
+
+def test_the_incident_leads_to_the_changed_lines(get: Get, scene: Scene) -> None:
+    before_and_after(scene)
+    at = Html(get("incident", dag_id="lake", task_id="gate").text).links["lines"]
+    assert at.startswith("gate?dag_id=lake")
+    assert at.endswith("#source-orders.dql")
+    page = Html(get(at.partition("#")[0]).text)
+    assert page.all("div", id="source-orders.dql")
+
+
+def test_without_permission_for_the_code_no_line_is_linked(
+    tab: Get, get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dqx_airflow.ui.airflow import Visitor
+
+    before_and_after(scene)
+    monkeypatch.setattr(Visitor, "may_read_code", lambda *_: False)
+    assert "lines 2 to 3" not in Html(tab().text).links
+    assert "lines" not in Html(get("incident", dag_id="lake", task_id="gate").text).links
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "changed"),
+    [
+        ("a\nb\nc", "a\nb\nc", []),
+        ("a\nb\nc", "a\nB\nc", [(2, 2)]),
+        ("a\nb\nc", "x\na\nb\nc\ny\nz", [(1, 1), (5, 6)]),
+        ("a\nb\nc", "a\nc", [(1, 1)]),
+        ("a\nb\nc", "b\nc", [(1, 1)]),
+        ("", "a", [(1, 1)]),
+        ("a", "", [(1, 1)]),
+    ],
+)
+def test_changed_lines(before: str, now: str, changed: list[tuple[int, int]]) -> None:
+    from dqx_airflow.ui.source_view import changed_lines
+
+    found = changed_lines(SourceFile("a.dql", now), SourceFile("a.dql", before))
+    assert [(lines[0], lines[-1]) for lines in found] == changed

@@ -414,6 +414,7 @@ def test_the_board_has_the_reports_whose_xcoms_are_elsewhere(get: Get, scene: Sc
     from dqx_airflow.ui import airflow
 
     airflow._kept.clear()
+    airflow._kept_runs.clear()
     assert json_of(get, "board")["rows"] == whole
     assert json_of(get, "slices")["counts"] == {"blocked": 1}
 
@@ -508,36 +509,28 @@ def test_what_waits_for_an_answer_is_not_selected(get: Get, scene: Scene) -> Non
     assert "checked" not in box
 
 
-def test_what_waits_has_its_deadline(get: Get, scene: Scene) -> None:
-    from airflow.models.dagrun import DagRun
-    from airflow.models.deadline import Deadline
-    from sqlalchemy import select
-
+def test_what_waits_has_its_deadline_on_three_pages(get: Get, scene: Scene) -> None:
     scene.ran(report_of())
     scene.chain("gate", "silver")
-    assert "waits silver 1 task downstream · no deadline" in Html(get(HERE).text).text
-    run = scene.session.scalar(select(DagRun.id))
-    values = {"id": uuid4(), "dagrun_id": run, "deadline_time": UNTIL, "missed": False}
-    present = {name: values[name] for name in values if name in Deadline.__table__.columns}
-    scene.session.commit()
-    connection = scene.session.connection()
-    connection.exec_driver_sql("PRAGMA foreign_keys = OFF")  # the callback is of no interest
-    connection.execute(Deadline.__table__.insert().values(**present, **required(Deadline)))
-    scene.session.commit()
-    scene.session.connection().exec_driver_sql("PRAGMA foreign_keys = ON")
-    assert "due 03-20 20:00 UTC" in Html(get(HERE).text).text
+    tab = f"gate?dag_id=lake&run_id=scheduled__{DAY}&task_id=gate&map_index=-1"
+    for page in (HERE, tab):
+        assert "waits silver 1 task downstream · no deadline" in Html(get(page).text).text
+    assert "due" not in Html(get("board").text).text
+    scene.due(UNTIL)
+    for page in (HERE, tab, "board"):
+        assert "due 03-20 20:00 UTC" in Html(get(page).text).text
+    assert "The next deadline is 03-20 20:00 UTC" in Html(get("board").text).text
+    assert json_of(get, "board")["deadlines"] == {"lake.gate": "2024-03-20T20:00:00Z"}
 
 
-def required(model: Any) -> dict[str, Any]:
-    """Values for the other columns of a table that take no NULL."""
-    now = datetime.now(timezone.utc)
-    known = ("id", "dagrun_id", "deadline_time", "missed")
-    found: dict[str, Any] = {}
-    for column in model.__table__.columns:
-        if column.name in known or column.nullable or column.default is not None:
-            continue
-        found[column.name] = now if "at" in column.name else uuid4()
-    return found
+def test_what_has_a_deadline_comes_first(get: Get, scene: Scene) -> None:
+    for number, dag_id in enumerate(("first", "second", "third"), start=1):
+        scene.ran(report_of(number, dag_id=dag_id), dag_id=dag_id, number=number)
+    scene.task("fourth", number=4)  # without a report
+    scene.due(UNTIL + timedelta(hours=1), "second")
+    scene.due(UNTIL, "fourth")
+    rows = json_of(get, "board")["rows"]
+    assert [row["dag_id"] for row in rows] == ["fourth", "second", "first", "third"]
 
 
 def test_the_bar_has_the_numbers_that_the_user_may_see(

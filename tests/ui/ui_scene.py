@@ -10,7 +10,7 @@ from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -279,6 +279,30 @@ class Scene:
         of_attempt = update(TaskInstance).where(TaskInstance.id == uuid)
         self.session.execute(of_attempt.values(**parked))
         self.session.commit()
+
+    def due(self, until: datetime, dag_id: str = "lake", on: date = DAY) -> None:
+        """The run of a day has a deadline, as Airflow stores it."""
+        from airflow.models.dagrun import DagRun
+        from airflow.models.deadline import Deadline
+        from sqlalchemy import select
+
+        run_id = f"scheduled__{on}"
+        run = self.session.scalar(
+            select(DagRun.id).where(DagRun.dag_id == dag_id, DagRun.run_id == run_id)
+        )
+        known = {"id": uuid4(), "dagrun_id": run, "deadline_time": until, "missed": False}
+        values: dict[str, Any] = {}
+        for column in Deadline.__table__.columns:
+            if column.name in known:
+                values[column.name] = known[column.name]
+            elif not column.nullable and column.default is None:
+                values[column.name] = until if "at" in column.name else uuid4()
+        self.session.commit()
+        with self.session.get_bind().connect() as connection:
+            connection.exec_driver_sql("PRAGMA foreign_keys = OFF")  # its callback is left out
+            connection.execute(Deadline.__table__.insert().values(**values))
+            connection.commit()
+            connection.exec_driver_sql("PRAGMA foreign_keys = ON")
 
     def serialized(self, dag: Any) -> None:
         """A DAG as Airflow keeps it."""
