@@ -172,4 +172,4 @@ def test_thirty_alerts_are_two_screens(
     page = look("alerts", "eve")
     assert "30 without a label" in page.text
     assert height(page, 1400) < TWO_SCREENS
-    assert height(page, 390) < (TWO_SCREENS if assertions < 30 else 2 * TWO_SCREENS)
+    assert height(page, 390) < TWO_SCREENS
