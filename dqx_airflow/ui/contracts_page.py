@@ -13,7 +13,7 @@ from dqx_airflow.ui import responses
 from dqx_airflow.ui.airflow import SessionDep, TasksDep
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.board_page import GateRow, gate_rows
-from dqx_airflow.ui.index_page import IndexFilters, last_run_of, outcomes_of
+from dqx_airflow.ui.index_rows import IndexFilters, last_run_of, outcomes_of
 from dqx_airflow.ui.responses import PageNumber, Paging
 from dqx_airflow.ui.stored_summaries import reported_runs
 

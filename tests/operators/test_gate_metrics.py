@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timezone
 from fnmatch import fnmatch
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -48,10 +50,16 @@ class Backend:
 
 
 @pytest.fixture
-def backend(airflow_environment: None) -> Iterator[Backend]:
+def backend(airflow_environment: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[Backend]:
     from airflow.providers.common.compat.sdk import Stats
 
     backend = Backend()
+    airflow = tuple(map(int, version("apache-airflow-core").split(".")[:2]))
+    if airflow < (3, 3):
+        monkeypatch.setattr(Stats, "instance", backend)
+        monkeypatch.setattr(Stats, "_instance_pid", os.getpid())
+        yield backend
+        return
     Stats.initialize(factory=lambda: backend, export_legacy_names=False)
     yield backend
     from airflow.sdk._shared.observability.metrics.base_stats_logger import NoStatsLogger

@@ -325,8 +325,11 @@ def test_a_connection_that_loses_events_is_an_error_that_says_what_to_write(
 ) -> None:
     from dqx_airflow.operators.webhook_address import WebhookMistake, webhook_of
 
+    connection = connection_of(monkeypatch, given)
+    if isinstance(given, dict) and given.get("password") == "" and connection.password is None:
+        pytest.skip("this Airflow takes an empty password for none")
     with pytest.raises(WebhookMistake, match=message) as raised:
-        webhook_of(connection_of(monkeypatch, given))
+        webhook_of(connection)
     assert "hush" not in str(raised.value)
 
 

@@ -296,7 +296,8 @@ class Scene:
             if column.name in known:
                 values[column.name] = known[column.name]
             elif not column.nullable and column.default is None:
-                values[column.name] = until if "at" in column.name else uuid4()
+                kinds = {dict: {}, datetime: until}
+                values[column.name] = kinds.get(column.type.python_type, uuid4())
         self.session.commit()
         with self.session.get_bind().connect() as connection:
             connection.exec_driver_sql("PRAGMA foreign_keys = OFF")  # its callback is left out
