@@ -242,15 +242,17 @@ def test_every_page_is_one_click_from_the_index() -> None:
 
 
 QUESTIONS = re.findall(
-    r"^\| (.+\?) \| `([\w/.-]+)` \| `(.+)` \| .+ \|$",
+    r"^\| (.+\?) \| `([\w/.-]+)` \| `(.+)` \| .+ \| [01], (\d+) \|$",
     Path(__file__).with_name("questions.md").read_text(encoding="utf-8"),
     re.M,
 )
 
 
-@pytest.mark.parametrize(("question", "page", "answer"), QUESTIONS, ids=lambda value: value[:40])
+@pytest.mark.parametrize(
+    ("question", "page", "answer", "measured"), QUESTIONS, ids=lambda value: value[:40]
+)
 def test_a_question_is_answered_one_click_from_the_index(
-    question: str, page: str, answer: str
+    question: str, page: str, answer: str, measured: str
 ) -> None:
     text = (DOCS / page).read_text(encoding="utf-8")
     at = text.find(answer)
@@ -260,7 +262,7 @@ def test_a_question_is_answered_one_click_from_the_index(
     assert links or page == "index.md"
     starts = [start for link in links or [""] if (start := place_of(link, text)) <= at]
     words = text[max(starts) : at].split()
-    assert len(words) <= 700, f"{len(words)} words are above the answer"
+    assert len(words) <= min(700, int(measured) + 50), f"{len(words)} words are above the answer"
 
 
 def place_of(anchor: str, text: str) -> int:

@@ -89,6 +89,10 @@ FOR_READERS = {
     r"recognis\w+|labell(?!ed_at)\w+|behaviour|colours?|analys(ed?|ing)|"
     r"summaris\w+|optimis\w+|normalis\w+": "US spelling",
     r"odd": "unusual",
+    r"silent(?! --)|silenc(es?|ed|ing)": "without a report",
+    r"is void": "no longer applies",
+    r"notices?(?= (of|about|for) (a gate|gates|incidents|an incident))": "notification",
+    r"gate_notice|GateNotice": "gate_notification",
     r"in the place of": "instead of",
 }
 """Phrases that pages, help and the docs of operators do not have either: one word for one thing,

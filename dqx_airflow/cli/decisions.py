@@ -12,7 +12,8 @@ import typer
 from dqx_airflow.errors import RequestError
 
 AuthorOption: TypeAlias = Annotated[
-    str | None, typer.Option("--author", help="Who decides; default: the current user.")
+    str | None,
+    typer.Option("--author", help="Your name for the audit trail; default: the current user."),
 ]
 ReasonOption: TypeAlias = Annotated[str | None, typer.Option("--reason", help="Why.")]
 RequiredReasonOption: TypeAlias = Annotated[str, typer.Option("--reason", help="Why.")]

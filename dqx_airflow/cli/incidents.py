@@ -264,8 +264,8 @@ def accept(
     """Accept the data of a date that a gate has blocked.
 
     It is accepted exactly as it was checked. Run the gate again (clear its task): it promotes these
-    rows and updates the assets. If the data has changed since, the answer is void. P0 and @required
-    need accept_required=True on the gate.
+    rows and updates the assets. If the data has changed since, the acceptance no longer
+    applies. P0 and @required need accept_required=True on the gate.
 
     :param gate: The name of the gate, or of an instance of it: GATE[3].
     :param on: The date of the data.

@@ -218,8 +218,8 @@ def notify_on_change(make: Callable[[GateNotification], Any]) -> Callback:
 
     The state is that of a slice: a date of the data, for the same map index and `promote_slice`. A
     change is that the slice is blocked or broken and was not before, that another assertion blocks
-    or breaks it as well, or that it passes again: a good date is no recovery of another one. Use it
-    for failures and successes:
+    or breaks it as well, or that it passes again: a pass on a different date is not a recovery. Use
+    it for failures and successes:
 
         def email(notification: GateNotification) -> SmtpNotifier:
             subject, html = notification.text, notification.html
@@ -228,10 +228,11 @@ def notify_on_change(make: Callable[[GateNotification], Any]) -> Callback:
         notify = notify_on_change(email)
         gate = DqlGateOperator(..., on_failure_callback=notify, on_success_callback=notify)
 
-    The state before is that of the last attempt in the results store; of several dates or suites,
-    each has its own. A partial run that passes is no recovery. If there is no report, or the store
-    cannot be read, the notification is sent. A pass after a task that failed without a report is a
-    recovery: after a cleared try, or after an earlier run of the DAG (from Airflow 3.2 on).
+    The state before is that of the last attempt in the results store; with several dates or
+    suites, each one has its own. A partial run that passes does not count as a recovery. If there
+    is no report, or the store cannot be read, the notification is sent. A pass after
+    a task that failed without a report is a recovery: after the task was cleared, or after an
+    earlier run of the DAG (since Airflow 3.2).
 
     :param make: returns the notifier for a notification, as for `notify_with`.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,12 @@ from typing import Any
 import pytest
 import typer
 
+import dqx_airflow
 from dqx_airflow.cli.main import app
 from tests.command_line import dql, dql_prints
+from tests.vocabulary.test_operators_and_json import FORMER
 
+PACKAGE = Path(dqx_airflow.__file__).parent
 ROWS = [
     line.split(" | ")
     for line in Path(__file__).with_name("calls.txt").read_text("utf-8").splitlines()
@@ -72,6 +76,22 @@ def test_the_old_form_is_an_error_that_names_the_new_one(old: str, new: str) -> 
     assert any(word in done.output for word in named), done.output
 
 
+TASKS = re.findall(
+    r"^\| (.+) \| `(dql .+)` \| `(dql .+)` \| (\d+) \| (\d+) \|$",
+    (Path(__file__).parents[1] / "questions.md").read_text("utf-8"),
+    re.M,
+)
+
+
+@pytest.mark.parametrize(("task", "old", "new", "before", "now"), TASKS)
+def test_a_task_needs_no_more_words_than_before(
+    task: str, old: str, new: str, before: str, now: str
+) -> None:
+    assert command_of(new)
+    assert (len(old.split()), len(new.split())) == (int(before), int(now))
+    assert int(now) <= int(before), task
+
+
 def test_every_command_of_before_has_a_call() -> None:
     calls = [f"{old} " for old, *_ in ROWS]
     lost = {
@@ -80,3 +100,23 @@ def test_every_command_of_before_has_a_call() -> None:
         if not any(call.startswith(f"dql {command} ") for call in calls)
     }
     assert lost == set()
+
+
+def test_the_tables_of_upgrading_have_every_former_name() -> None:
+    page = (PACKAGE / "docs" / "upgrading.md").read_text("utf-8")
+    _, renamed = page.split("### Renamed from 0.2.0")
+    rows = "\n".join(line for line in renamed.splitlines() if line.startswith("| "))
+    options = [
+        line.split()
+        for line in (PACKAGE / "cli" / "renamed.txt").read_text("utf-8").splitlines()
+        if not line.startswith("#")
+    ]
+    moved = [
+        line.partition(" | ")[0].removeprefix("dql ").split()
+        for line in (PACKAGE / "cli" / "moved.txt").read_text("utf-8").splitlines()
+    ]
+    former = {name for name, *_ in options} | {words[-1] for words in moved}
+    lacking = {
+        name for name in {*former, *FORMER} if not re.search(rf"[` ]{re.escape(name)}\b", rows)
+    }
+    assert lacking == set(), "add a row to upgrading.md"
