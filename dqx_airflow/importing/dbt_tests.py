@@ -87,25 +87,39 @@ def _usual(metric: str, arguments: Arguments) -> str:
     limit = arguments.get("anomaly_sensitivity", arguments.get("sensitivity", 3))
     far, days = value_text(finite(limit)), _training_days(arguments)
     direction = arguments.get("anomaly_direction", "both")
+    delay = _delay_days(arguments)
+    delayed = _days_before(metric, delay)
     if direction == "both":
-        return f"{metric} within {far} stddev of {days} days"
+        return f"{delayed} within {far} stddev of {days} days"
     if direction not in ("spike", "drop"):
         raise NoCounterpartError(f"the anomaly_direction '{direction}' is unknown")
     op, sign = ("<=", "+") if direction == "spike" else (">=", "-")
-    before = _of_the_day_before(metric)
+    before = _days_before(metric, delay + 1)
     mean, deviation = (f"{kind}({before}, n {days})" for kind in ("mean", "stddev"))
-    return f"{metric} {op} {mean} {sign} {far} * {deviation}"
+    return f"{delayed} {op} {mean} {sign} {far} * {deviation}"
 
 
-def _of_the_day_before(metric: str) -> str:
-    """A metric one day earlier: `mean` and `stddev` end with the date itself.
+def _days_before(metric: str, days: int) -> str:
+    """A metric some days earlier: `mean` and `stddev` end with the date itself.
 
     :raises NoCounterpartError: it is an expression over metrics.
     """
+    if days == 0:
+        return metric
     if " / " in metric or metric.startswith("sqrt("):
-        raise NoCounterpartError("the anomaly_direction of a share has no counterpart")
+        raise NoCounterpartError("the delay, or the direction, of a share has no counterpart")
     inside = metric[metric.index("(") + 1 : -1]
-    return f"{metric[:-1]}{', ' if inside else ''}lag 1)"
+    return f"{metric[:-1]}{', ' if inside else ''}lag {days})"
+
+
+def _delay_days(arguments: Arguments) -> int:
+    """The number of the last days that a test leaves out."""
+    match arguments.get("detection_delay"):
+        case None:
+            return 0
+        case {"period": str(period), "count": int(count)} if period in _DAYS and count >= 0:
+            return count * _DAYS[period]
+    raise NoCounterpartError("its detection_delay must be a number of days or weeks")
 
 
 def _training_days(arguments: Arguments) -> int:
@@ -118,7 +132,8 @@ def _training_days(arguments: Arguments) -> int:
 
 
 def _rows(arguments: Arguments) -> tuple[str, ...]:
-    more = ("num_rows() > 0",) if arguments.get("fail_on_zero") else ()
+    counted = _days_before("num_rows()", _delay_days(arguments))
+    more = (f"{counted} > 0",) if arguments.get("fail_on_zero") else ()
     return (*more, _usual("num_rows()", arguments))
 
 

@@ -103,6 +103,30 @@ def _aggregate(name: str, expression: str, condition: Any, column: str | None = 
     return Translation(name, tuple(demands), column)
 
 
+def rows_of_repeated_values(columns: Sequence[str], table: str) -> str:
+    """The query for the number of rows whose values occur more than once; rows in which all of the
+    columns are NULL do not count.
+
+    :param columns: as DQL writes them.
+    :param table: as SQL writes it.
+    """
+    names = [sql_name(column) for column in columns]
+    present = " OR ".join(f"{name} IS NOT NULL" for name in names)
+    grouped = (f"FROM {table} WHERE {present}", "GROUP BY", ", ".join(names))
+    counted = " ".join(("SELECT count(*) AS copies", *grouped))
+    rows = "coalesce(sum(CASE WHEN copies > 1 THEN copies ELSE 0 END), 0)"
+    return " ".join(("SELECT", rows, f"FROM ({counted}) AS counted"))
+
+
+def _duplicate_rows(given: list[Any]) -> Meaning:
+    """:raises NoCounterpartError: it is about all columns of the table."""
+    if not isinstance(given[0], list) or not given[0]:
+        raise NoCounterpartError("it compares all columns without listing them: list the columns")
+    query = rows_of_repeated_values([column_text(name) for name in given[0]], "{model}")
+    demands = (QueryGives(query, Condition(op, bound)) for op, bound in _comparisons_in(given[1]))
+    return Translation("duplicate_rows", tuple(demands))
+
+
 def _unique(given: list[Any]) -> Meaning:
     return _ratio("uniqueness", [[name for name in given if isinstance(name, str)], _ALL])
 
@@ -243,6 +267,7 @@ CONSTRAINTS: dict[str, Callable[[list[Any]], Meaning]] = {
     "areUnique": lambda given: _ratio("uniqueness", [given[0], _ALL]),
     **dict.fromkeys(("areComplete", "haveCompleteness"), partial(_complete_columns, "and")),
     **dict.fromkeys(("areAnyComplete", "haveAnyCompleteness"), partial(_complete_columns, "or")),
+    "hasDuplicateRowCount": _duplicate_rows,
     "hasPattern": _pattern,
     "hasDataType": _data_type,
     "isContainedIn": _contained,

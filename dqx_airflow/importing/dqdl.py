@@ -21,7 +21,7 @@ from lark.exceptions import UnexpectedInput
 from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing import foreign_rule
-from dqx_airflow.importing.deequ import matching_text
+from dqx_airflow.importing.deequ import matching_text, rows_of_repeated_values
 from dqx_airflow.importing.foreign_rule import Claims, ForeignRule, column_text, value_text
 from dqx_airflow.values.exact import finite_number
 
@@ -82,12 +82,14 @@ class DqdlRule:
     parameters: tuple[str, ...]
     condition: DqdlCondition | None
     threshold: DqdlCondition | None
+    tags: tuple[str, ...] = ()
+    """The names of its other settings, such as `hashAlgorithm`."""
 
     @property
     def column(self) -> str:
         """:raises NoCounterpartError: the rule is not about a single column."""
         if len(self.parameters) != 1:
-            raise NoCounterpartError(f"{self.name} takes one column")
+            raise NoCounterpartError(f"only {self.name} of one column has a counterpart")
         return column_text(self.parameters[0])
 
 
@@ -97,6 +99,7 @@ def rule_of(tree: Tree[Token], dataset: str) -> tuple[DqdlRule, str | None]:
     :raises NoCounterpartError: an operand has no counterpart.
     """
     name, parameters = "", []
+    tags: list[str] = []
     condition = threshold = where = None
     for child in tree.children:
         match child:
@@ -107,14 +110,22 @@ def rule_of(tree: Tree[Token], dataset: str) -> tuple[DqdlRule, str | None]:
             case Token(type="STRING"):
                 parameters.append(_string(child))
             case Tree(data="threshold"):
+                if threshold is not None:
+                    raise NoCounterpartError("it has two thresholds: remove one of them")
                 threshold = _condition(child.children[0])
+            case Tree(data="tag"):
+                tags.append(str(child.children[0]))
             case Tree(data="filter"):
+                if where is not None:
+                    raise NoCounterpartError("it has two filters: join them with AND")
                 where = _string(child.children[0])
             case Tree(data="labels"):
                 pass
             case _:
                 condition = _condition(child)
-    return DqdlRule(name, column_text(dataset), tuple(parameters), condition, threshold), where
+    dataset_name = column_text(dataset)
+    rule = DqdlRule(name, dataset_name, tuple(parameters), condition, threshold, tuple(tags))
+    return rule, where
 
 
 def _string(token: object) -> str:
@@ -145,6 +156,8 @@ def _operand(tree: Any) -> Any:
         case "duration":
             count, unit = map(str, tree.children)
             return Duration(f"{count} {unit}")
+        case "size":
+            return " ".join(map(str, tree.children))
         case "grouped_operand":
             return _operand(tree.children[0])
         case "call" if str(tree.children[0]) == "now":
@@ -190,6 +203,8 @@ def claims_of(rule: DqdlRule) -> Claims:
     """
     if rule.name not in _RULES:
         foreign_rule.refuse_listed("dqdl", rule.name, f"{rule.name} has no counterpart")
+    if rule.tags:
+        raise NoCounterpartError(f"`with {rule.tags[0]}` has no counterpart")
     if rule.threshold is not None and rule.name not in _WITH_THRESHOLD:
         raise NoCounterpartError("its threshold has no counterpart")
     return _RULES[rule.name](rule)
@@ -227,11 +242,17 @@ def _compared(
         case "between", False:
             low, high = values
             return f"{subject} > {low}", f"{subject} < {high}"
-        case (("between" | "in" | "matches"), _):
-            raise NoCounterpartError("a list, or `not between`, cannot be a single claim")
-        case op, False:
+        case "between", True:
+            low, high = values
+            return (_block("any", (f"{subject} <= {low}", f"{subject} >= {high}")),)
+        case "in", False:
+            listed = [f"{subject} == {value}" for value in dict.fromkeys(values)]
+            return (listed[0] if len(listed) == 1 else _block("any", listed),)
+        case "in", True:
+            return tuple(f"{subject} != {value}" for value in dict.fromkeys(values))
+        case op, False if op in _OPS.values():
             return (f"{subject} {op} {values[0]}",)
-    raise NoCounterpartError("its negation has no counterpart")
+    raise NoCounterpartError("its condition has no counterpart: write it in DQL")
 
 
 def _metric(kind: str, text: str, rule: DqdlRule, *, is_share: bool = False) -> Claims:
@@ -298,12 +319,15 @@ def _schemas_match(rule: DqdlRule) -> Claims:
 # Rules about columns -----------------------------------------------------------------------------
 
 
-def _no_duplicates(rule: DqdlRule) -> Claims:
-    if rule.condition != DqdlCondition("==", (0,), False):
-        raise NoCounterpartError(
-            "it counts all rows of a repeated value: only = 0 is the same here"
-        )
-    return _unique(rule)
+def _duplicate_rows(rule: DqdlRule) -> Claims:
+    """:raises NoCounterpartError: it is about all columns of the table."""
+    if rule.condition == DqdlCondition("==", (0,), False):
+        return _unique(rule)
+    if not rule.parameters:
+        raise NoCounterpartError("it compares all columns without listing them: list the columns")
+    columns = [column_text(name) for name in rule.parameters]
+    query = rows_of_repeated_values(columns, sql_name(rule.dataset))
+    return Claims("duplicate_rows", _compared(f"query({value_text(query)})", rule.condition))
 
 
 def _unique(rule: DqdlRule) -> Claims:
@@ -539,7 +563,7 @@ _RULES: Mapping[str, Callable[[DqdlRule], Claims]] = {
     **foreign_rule.listed_readers("dqdl: shares", partial(_metric, is_share=True)),
     **foreign_rule.listed_readers("dqdl: claims", _claim),
     "IsUnique": _unique,
-    "DuplicateRowCount": _no_duplicates,
+    "DuplicateRowCount": _duplicate_rows,
     "IsPrimaryKey": _primary_key,
     "ColumnValues": partial(_of_values, kind="column_values", subject="{}"),
     "ColumnLength": _of_lengths,
@@ -657,7 +681,9 @@ def _single_rule(text: str, dataset: str, place: str) -> ForeignRule:
         (section,) = parser().parse(document).children
     except UnexpectedInput:
         shown = " ".join(line for line in text.split("\n") if not line.lstrip().startswith("#"))
-        return ForeignRule(dataset, place, " ".join(shown.split()), "unknown DQDL")
+        variable = _USED.search(shown)
+        reason = f"the variable {variable[0]} has no value here" if variable else "unknown DQDL"
+        return ForeignRule(dataset, place, " ".join(shown.split()), reason)
     assert isinstance(section, Tree)
     entry = section.children[1]
     assert isinstance(entry, Tree)
@@ -673,7 +699,12 @@ def _rule(entry: Tree[Token], text: str, dataset: str, place: str) -> ForeignRul
         entry = _ungrouped(entry)
         if entry.data == "rule":
             rule, where = rule_of(entry, dataset)
-            meaning: Claims | str = claims_of(rule)
+            claims = claims_of(rule)
+            if where is not None and claims.others:
+                raise NoCounterpartError(
+                    "a filter of a rule about two datasets has no counterpart: write a `query`"
+                )
+            meaning: Claims | str = claims
         else:
             meaning = _composite(entry, dataset)
     except NoCounterpartError as error:
@@ -685,7 +716,7 @@ def _rule(entry: Tree[Token], text: str, dataset: str, place: str) -> ForeignRul
 
 def _ungrouped(entry: Tree[Token]) -> Tree[Token]:
     while entry.data == "grouped":
-        (inner,) = entry.children
+        inner = entry.children[0]  # its labels follow
         assert isinstance(inner, Tree)
         entry = inner
     return entry

@@ -138,7 +138,8 @@ VARIABLE = re.compile(r"\$\{[^}]*\}|\{\{.*?\}\}|\{%.*?%\}", re.DOTALL)
 
 
 def column_text(name: object) -> str:
-    """The name of a column in DQL; a dot leads into a struct, as in Spark.
+    """The name of a column in DQL; a dot leads into a struct, as in Spark. A path is in one pair of
+    backticks if one of its names needs them.
 
     :raises NoCounterpartError: it is not a name.
     """
@@ -149,7 +150,14 @@ def column_text(name: object) -> str:
     bare = name.strip()
     if bare.startswith("`") and bare.endswith("`") and len(bare) > 2:
         return "`" + bare[1:-1].replace("``", "`").replace("`", "``") + "`"
-    return ".".join(map(show_name, bare.split(".")))
+    names = bare.split(".")
+    is_plain = all(show_name(name) == name for name in names)
+    return bare if is_plain else quoted_name(bare)
+
+
+def quoted_name(name: str) -> str:
+    """A name, or a path, in backticks."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def columns_text(names: Sequence[object]) -> str:

@@ -19,11 +19,6 @@ from dqx_airflow.importing import foreign_rule, sql_conditions
 from dqx_airflow.importing.foreign_rule import Claims, ForeignRule, Meaning, column_text, yaml_line
 from dqx_airflow.values import Severity
 
-_SIGNS = {"=": "==", "<>": "!="}
-_BOUND = r"[-+]?\d+(?:\.\d+)?"
-_BETWEEN = re.compile(rf"((?:not\s+)?)between\s+({_BOUND})\s*%?\s+and\s+({_BOUND})\s*%?")
-_SIGNED = re.compile(rf"(<=|>=|!=|<>|<|>|=)\s*({_BOUND})\s*%?")
-
 
 def comparison_text(comparison: str, unit: str) -> str:
     """A comparison in DQL: `between 1% and 5%`.
@@ -32,13 +27,16 @@ def comparison_text(comparison: str, unit: str) -> str:
     :raises NoCounterpartError: it does not compare with a number.
     """
     bare = comparison.strip()
-    if (match := _BETWEEN.fullmatch(bare)) is not None:
-        negation = "not " if match[1] else ""
-        low, high = match[2].removeprefix("+"), match[3].removeprefix("+")
-        return f"{negation}between {low}{unit} and {high}{unit}"
-    if (match := _SIGNED.fullmatch(bare)) is not None:
-        return f"{_SIGNS.get(match[1], match[1])} {match[2].removeprefix('+')}{unit}"
-    raise NoCounterpartError(f"'{bare}' does not compare with a number")
+    keys = sodacl.threshold(bare)
+    if keys is None:
+        raise NoCounterpartError(f"'{bare}' does not compare with a number")
+    if len(keys) > 1:
+        raise NoCounterpartError(f"write `{bare}` as two checks, one for each end of the range")
+    (compared,) = soda.comparisons(keys)
+    return re.sub(r"(?<=\d)(?= |$)", unit, compared.text)
+
+
+_MISMATCHING, _OPTIONAL = "when mismatching columns", "with optional columns"
 
 
 def schema_claims(levels: Mapping[str, Any]) -> Iterator[tuple[Severity | None, Meaning | str]]:
@@ -50,40 +48,80 @@ def schema_claims(levels: Mapping[str, Any]) -> Iterator[tuple[Severity | None, 
             yield None, f"schema: '{level}' has no counterpart"
             continue
         severity = Severity.P3 if level == "warn" else None
+        optional = rules.get(_OPTIONAL) or ()
         for key, value in rules.items():
-            claims = partial(_schema_claims, str(key), value)
+            if key == _OPTIONAL and _MISMATCHING in rules:
+                continue
+            claims = partial(_schema_claims, str(key), value, optional)
             yield severity, foreign_rule.meaning_or_reason(claims, "schema")
 
 
-def _schema_claims(key: str, value: Any) -> Claims:
-    return Claims("schema", tuple(_claims_of(key, value)))
+def _schema_claims(key: str, value: Any, optional: Collection[str]) -> Claims:
+    return Claims("schema", tuple(_claims_of(key, value, optional)))
 
 
-def _claims_of(key: str, value: Any) -> list[str]:
+def _claims_of(key: str, value: Any, optional: Collection[str]) -> list[str]:
     match key.removeprefix("when "):
         case "required column missing" if isinstance(value, list):
             return [*foreign_rule.columns_exist(value)]
         case "wrong column type" if isinstance(value, Mapping):
-            return [
-                f"column {column_text(name)} fits {foreign_rule.type_text(kind)}"
-                for name, kind in value.items()
-            ]
+            return [_fits(name, kind) for name, kind in value.items()]
+        case "mismatching columns" if isinstance(value, Mapping):
+            return _only_these(value, optional)
         case "forbidden column present" if isinstance(value, list):
-            names = foreign_rule.list_text(str(pattern).replace("%", "*") for pattern in value)
+            names = foreign_rule.list_text(_forbidden_name(str(pattern)) for pattern in value)
             return [f"forbidden_column_count({names}) == 0"]
         case "wrong column index" if isinstance(value, Mapping):
-            # A column that is not there has no wrong place.
             return [
-                f"coalesce(column_position({column_text(name)}), {place}) == {place}"
-                for name, place in (
-                    (name, foreign_rule.finite(index) + 1) for name, index in value.items()
-                )
+                f"column_position({column_text(name)}) == {foreign_rule.finite(index) + 1}"
+                for name, index in value.items()
             ]
         case "schema changes":
             raise NoCounterpartError(
                 "it compares with the last scan: list the columns, or use a contract"
             )
     raise NoCounterpartError(f"'{key}' has no counterpart")
+
+
+def _fits(name: object, kind: object) -> str:
+    """The claim that a column exists, with its type if one is given."""
+    if kind is None:
+        return f"column {column_text(name)} exists"
+    return f"column {column_text(name)} fits {foreign_rule.type_text(kind)}"
+
+
+def _only_these(types: Mapping[str, Any], optional: Collection[str]) -> list[str]:
+    """The claims that these columns exist with their types, and no others.
+
+    :raises NoCounterpartError: an optional column has a type, which is checked only if it exists.
+    """
+    claims = []
+    for name, kind in types.items():
+        if name not in optional:
+            claims.append(_fits(name, kind))
+        elif kind is not None:
+            raise NoCounterpartError(
+                f"the type of the optional column {name} has no counterpart: leave the type empty"
+            )
+    listed = ", ".join(map(column_text, types))
+    return [*claims, f"extra_column_count([{listed}]) == 0"]
+
+
+_NAME_PATTERN = re.compile(r"[\w%* -]+\$?")
+
+
+def _forbidden_name(pattern: str) -> str:
+    """A pattern of forbidden names in DQL; Soda also forbids names that begin with it.
+
+    :raises NoCounterpartError: it is a regular expression.
+    """
+    if _NAME_PATTERN.fullmatch(pattern) is None:
+        raise NoCounterpartError(
+            f"'{pattern}' is a regular expression: write names with `%` or `*` instead"
+        )
+    if pattern.endswith("$"):
+        return pattern.removesuffix("$").replace("%", "*")
+    return f"{pattern.replace('%', '*').removesuffix('*')}*"
 
 
 CHANGE = re.compile(
@@ -365,8 +403,15 @@ def _sodacl_meaning(
             raise NoCounterpartError(f"failed rows: write the value of the variable {variable[0]}")
     if (match := _SAME_AS.fullmatch(text)) is not None:
         return _same_count(match, dataset)
+    if text.startswith("row_count same as"):
+        raise NoCounterpartError("only `row_count same as DATASET in SOURCE` has a counterpart")
     if (match := CHANGE.fullmatch(text)) is not None:
         return change_claims(match), OF_SCANS
+    if text.startswith("change "):
+        raise NoCounterpartError(
+            "only a change from the last scan, the same day last week, or `avg last 7` has a "
+            "counterpart"
+        )
     written = str(settings.get("valid format", "")).replace("_", " ").lower()
     difference = "the format is checked as DQL defines it" if written in _OWN_FORMATS else None
     return sodacl.translate_sodacl({text: settings} if settings else text), difference

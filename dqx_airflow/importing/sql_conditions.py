@@ -208,6 +208,7 @@ def metric_text(node: Any) -> str:
 
 def _path(column: Any) -> str:
     """A column of SQL in DQL, with the structs that lead to it: `address.city`."""
-    return ".".join(
-        column_text(f"`{part.name}`" if "." in part.name else part.name) for part in column.parts
-    )
+    names = [part.name for part in column.parts]
+    has_dot = any("." in name for name in names)
+    path = ".".join(names)
+    return foreign_rule.quoted_name(path) if has_dot else column_text(path)

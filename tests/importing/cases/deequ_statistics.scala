@@ -6,4 +6,6 @@ val checks = Seq(
     .hasRange("x", _ < 10)
     .hasInterquartileRange("x", _ <= 10)
     .hasCorrelation("x", "y", _ > 0.5)
+    .hasDuplicateRowCount(Seq("x", "y"), _ < 3)
+    .hasDuplicateRowCount(Seq.empty, _ == 0)
 )

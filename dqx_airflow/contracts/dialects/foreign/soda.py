@@ -245,6 +245,19 @@ class _Check(foreign.Check):
             return (kinds.RowsSatisfy(f"NOT ({broken})"),)
         return self.counted(broken)
 
+    def valid_values(self) -> foreign.Demands:
+        """A condition on the number of values that are valid, and not missing."""
+        name = sql_name(self.own_column)
+        conditions = [f"{name} IS NOT NULL"]
+        missing = self.missing_predicate()
+        if missing is not None:
+            conditions.append(f"NOT ({missing})")
+        valid = self._valid()
+        if valid:
+            conditions.append(foreign.all_hold(self.own_column, valid))
+        conditions += [f"NOT ({refused})" for refused in self._refused()]
+        return self.counted(" AND ".join(conditions))
+
     def missing_predicate(self) -> str | None:
         """The SQL predicate for values that count as missing; None if only NULL does."""
         counted, pattern = self._missing_values()
@@ -410,6 +423,9 @@ _INVALID = _CheckType(
         *_MISSING_KEYS,
     ),
 )
+_VALID = _CheckType(
+    _Check.valid_values, tuple(key for key in _INVALID.keys if key != "valid_values_reference_data")
+)
 _ROW_COUNT = _CheckType(_Check.row_count, needs_column=False)
 _DUPLICATES = _CheckType(_Check.duplicates, ("columns",), needs_column=False)
 _TYPES: dict[str, _CheckType] = {
@@ -424,6 +440,7 @@ _TYPES: dict[str, _CheckType] = {
     "invalid_count": _INVALID,
     "invalid_percent": _INVALID,
     "no_invalid_values": replace(_INVALID, implied=kinds.NONE),
+    "valid_count": _VALID,
     "metric_expression": _CheckType(
         _Check.metric_expression,
         ("metric", "expression_sql", "sql_expression"),

@@ -155,10 +155,14 @@ _CHECK = re.compile(
     r"\s*(?P<metric>\w+)\s*(\((?P<arguments>[^()]*)\))?\s*(?P<comparison>.*?)\s*", re.DOTALL
 )
 _COMPARISON = re.compile(r"(?P<op><=|>=|!=|<>|<|>|=)\s*(?P<bound>\S.*)")
-_RANGE = re.compile(r"(?P<negation>not\s+)?between\s+(?P<low>\S+)\s+and\s+(?P<high>\S+)")
+_RANGE = re.compile(
+    r"(?P<negation>not\s+)?between\s+(?P<opening>[\[(])?(?P<low>[^\s()\[\]]+)"
+    r"\s+and\s+(?P<high>[^\s()\[\]]+)(?P<closing>[\])])?"
+)
+"""A range: a round bracket leaves out the end next to it."""
 _REFERENCE = re.compile(
-    r"\s*values\s+in\s+\((?P<columns>[^()]+)\)\s+must\s+exist\s+in\s+"
-    r"(?P<dataset>[^\s()]+)\s*\((?P<others>[^()]+)\)\s*"
+    r"\s*values\s+in\s+(?P<columns>\([^()]+\)|[^\s()]+)\s+must\s+(?P<negation>not\s+)?exist\s+in\s+"
+    r"(?P<dataset>[^\s()]+)\s*(?P<others>\([^()]+\)|\s[^\s()]+)\s*"
 )
 _THRESHOLDS = {op: slug(foreign.THRESHOLDS[op][0]) for op in ("!=", "<", "<=", ">", ">=")}
 _THRESHOLDS |= {"=": "must_be", "<>": "must_not_be"}
@@ -199,7 +203,7 @@ def _metric(text: str, settings: Mapping[str, Any], sql_dialect: str | None) -> 
     compared = threshold(parts["comparison"])
     if compared is None:
         raise NoCounterpartError(f"SodaCL's check '{text}' does not compare with a number")
-    if metric == "percentile":
+    if metric in ("percentile", "percentile_disc"):
         return _percentile(arguments, compared)
     own_metric = _own_metric(metric, settings)
     if own_metric is not None and not arguments:
@@ -215,13 +219,17 @@ def _metric(text: str, settings: Mapping[str, Any], sql_dialect: str | None) -> 
 
 
 def _names(text: str) -> list[str]:
-    return [name.strip().strip('"`') for name in text.split(",") if name.strip()]
+    bare = text.strip().removeprefix("(").removesuffix(")")
+    return [name.strip().strip('"`') for name in bare.split(",") if name.strip()]
+
+
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE]\d+)?")
 
 
 def _number(text: str) -> int | float | None:
     """A number; SodaCL writes percentages with or without a percent sign."""
     bare = text.strip().removesuffix("%").strip()
-    return finite_number(bare) if re.fullmatch(r"[-+]?\d+(\.\d+)?", bare) else None
+    return finite_number(bare) if _NUMBER.fullmatch(bare) else None
 
 
 def _own_metric(metric: str, settings: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -235,17 +243,47 @@ def _own_metric(metric: str, settings: Mapping[str, Any]) -> dict[str, Any] | No
 
 def threshold(comparison: str) -> dict[str, Any] | None:
     """A comparison with numbers as keys of Soda: `> 5` is `must_be_greater_than: 5`; None for any
-    other comparison."""
+    other comparison.
+
+    :raises NoCounterpartError: it is a range that has no counterpart.
+    """
     if match := _RANGE.fullmatch(comparison):
-        bounds = [_number(match["low"]), _number(match["high"])]
-        key = "must_not_be_between" if match["negation"] else "must_be_between"
-        return {key: bounds} if None not in bounds else None
+        return _keys_of_range(match)
     match = _COMPARISON.fullmatch(comparison)
     bound = _number(match["bound"]) if match else None
     return {_THRESHOLDS[match["op"]]: bound} if match and bound is not None else None
 
 
+def _keys_of_range(match: re.Match[str]) -> dict[str, Any] | None:
+    """The keys of Soda for a range; None if its ends are not numbers.
+
+    :raises NoCounterpartError: it is empty, or a forbidden range without one of its ends.
+    """
+    low, high = _number(match["low"]), _number(match["high"])
+    if low is None or high is None:
+        return None
+    if low > high:
+        raise NoCounterpartError(f"`{match[0]}` is empty: write the lower number first")
+    without_low, without_high = match["opening"] == "(", match["closing"] == ")"
+    if match["negation"]:
+        if without_low or without_high:
+            raise NoCounterpartError(
+                f"`{match[0]}` allows an end of its range, as DQL cannot: write the next number"
+            )
+        return {"must_not_be_between": [low, high]}
+    if not without_low and not without_high:
+        return {"must_be_between": [low, high]}
+    lower = _THRESHOLDS[">" if without_low else ">="]
+    upper = _THRESHOLDS["<" if without_high else "<="]
+    return {lower: low, upper: high}
+
+
 def _reference(match: re.Match[str]) -> foreign.Translation:
+    """:raises NoCounterpartError: the columns are not as many, or must not exist there."""
+    if match["negation"]:
+        raise NoCounterpartError(
+            "`must not exist in` has no counterpart: write it as a `failed rows` check with a query"
+        )
     columns = _names(match["columns"])
     other_columns = _names(match["others"])
     if len(columns) != len(other_columns):
@@ -270,9 +308,21 @@ def _percentile(arguments: list[str], threshold: dict[str, Any]) -> foreign.Tran
     if share is None or not 0 <= share <= 1:
         raise NoCounterpartError("a percentile needs a column and a number between 0 and 1")
     path = dotted_path(arguments[0])
-    query = foreign.aggregate_query(f"percentile({sql_name(path)}, {share})")
+    query = _value_at(share, sql_name(path))
     demands = tuple(kinds.QueryGives(query, condition) for condition in soda.comparisons(threshold))
     return foreign.Translation("percentile", demands, path)
+
+
+def _value_at(share: float, name: str) -> str:
+    """The query for a percentile as Soda defines it: the least value that at least this share of
+    the values does not exceed. `percentile` of Spark would be a number between two values."""
+    counted = f"{name} AS x, count(*) AS n FROM {{model}} WHERE {name} IS NOT NULL"
+    grouped = f"(SELECT {counted} GROUP BY {name}) AS counted"
+    running = "sum(n) OVER (ORDER BY x) AS reached, sum(n) OVER () AS total"
+    ranked = " ".join(("SELECT x,", running, "FROM", grouped))
+    return " ".join(
+        ("SELECT min(x)", f"FROM ({ranked}) AS ranked WHERE reached >= {share} * total")
+    )
 
 
 _FAILED_ROWS = "failed rows"
