@@ -159,6 +159,47 @@ def test_a_form_that_changes_no_verdict_is_not_proposed() -> None:
     assert form_of(tuned(plain, days_of(values, dict.fromkeys((40, 50, 60, 70), False)))) is None
 
 
+def test_three_standard_deviations_are_proposed_where_past_days_say_so() -> None:
+    """A lasting fall to a third, which no one labels, never becomes usual by itself."""
+    chance = random.Random(4)
+    values = {n: int((1000 if n < 110 else 330) * chance.gauss(1, 0.03)) for n in range(182)}
+    one = form_of(tuned(PLAIN, days_of(values, dict.fromkeys((40, 50, 60, 70), False))))
+    assert one is not None
+    assert one.proposal is not None
+    assert one.proposal.form is not None
+    mean, spread = (f"{call}(num_rows(), n 28, lag 1)" for call in ("mean", "stddev"))
+    assert one.proposal.form.claim == f"num_rows() >= {mean} - 3 * {spread}"
+    assert "'rows' is within 3 standard deviations" in one.reason
+    assert one.proposal.evidence["held_out"]["after"]["unlabelled"] == 3
+    assert one.proposal.evidence["found_changes"]["after"] == 1
+
+
+def test_of_forms_with_as_few_alarms_the_one_that_finds_more_is_proposed() -> None:
+    values = season(1)
+    labels = {n: False for n in range(34, 182, 13) if values[n] < 900}
+    one = form_of(tuned(PLAIN, days_of(values, labels)))
+    assert one is not None
+    assert one.proposal is not None
+    assert one.proposal.form is not None
+    assert one.proposal.form.claim == "num_rows() >= lowest_usual(num_rows())"
+    assert re.search(r"times a day's value, it finds \d+% -> \d+%; today", one.reason)
+
+
+@pytest.mark.parametrize("adds", ["labelled alarms", "alarms without a label"])
+def test_a_form_that_adds_a_single_alarm_is_not_proposed(adds: str) -> None:
+    """`false 0 -> 1`, and `without a label 6 -> 9`, were proposed once."""
+    chance = random.Random(3)
+    values = {n: int(1000 * chance.gauss(1, 0.02)) for n in range(150)}
+    lowest = {112: 800} if adds == "labelled alarms" else {100: 720, 116: 720, 124: 720}
+    values |= lowest
+    failing = {} if adds == "labelled alarms" else dict.fromkeys(range(94, 148, 9), 690)
+    plain = PLAIN.replace("LEAST = 900", "LEAST = 700")
+    labels = dict.fromkeys((40, 50, 60, 70), False)
+    if adds == "labelled alarms":
+        labels[112] = False
+    assert form_of(tuned(plain, days_of(values | failing, labels))) is None
+
+
 def test_today_s_limit_stands_beside_the_proposed_one() -> None:
     values = season(1)
     labels = {n: False for n in range(34, 182, 13) if values[n] < 900}
