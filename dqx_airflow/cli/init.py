@@ -96,6 +96,15 @@ def init(
         f"--format {format}": format != "text",
     }
     _require_none_given(locations, of_many)
+    _write_first_gate(folder, locations)
+
+
+def _write_first_gate(folder: Path, locations: Sequence[str]) -> None:
+    """Writes a suite, a DAG and the settings for one table, and says what to do next.
+
+    :param locations: the dataset of the call; none for the example table, which is written too.
+    :raises RequestError: a file exists, or cannot be written.
+    """
     from dqx_airflow.contracts.drafting import draft_suite
     from dqx_airflow.tuning.table_profile import profile_of_path
 
@@ -105,31 +114,53 @@ def init(
     except OSError as error:
         raise RequestError(f"cannot create {folder}: {error.strerror}") from error
     wrote = []
-    if not locations:
-        sample = folder / f"{_SAMPLE}.csv"
-        _require_none(folder, [sample.name, *_names(_SAMPLE)])
-        command.write_text(sample, _sample(today))
-        wrote.append(sample.name)
-        ref = DatasetRef(_SAMPLE, path=str(sample), format="csv")
-        path = sample.name
+    if locations:
+        ref, path = _ref_and_path(locations)
     else:
-        (ref,) = datasets_of(locations, ("format",))
-        if ref.path is None:
-            raise RequestError(f"--dataset {locations[0]} is not a path", "give a file or a folder")
-        path = _absolute(ref.path)
+        ref, path = _example(folder, today)
+        wrote.append(path)
     observed = profile_of_path(ref)
-    name = observed.name
-    suite, dag, settings = _names(name)
+    suite, dag, settings = _names(observed.name)
     _require_none(folder, [suite, dag, settings])
     command.write_text(folder / suite, draft_suite(observed))
     command.write_text(folder / dag, _dag(observed, path, today))
     has_java = _has_java()
     command.write_text(folder / settings, _toml(observed, path, has_java=has_java))
     wrote += [suite, dag, settings]
-    fields = {"wrote": wrote, "folder": folder.resolve(), "suite": suite, "name": name}
-    day = observed.newest or today
-    about = {"has_java": has_java, "has_sail": find_spec("pysail") is not None}
-    typer.echo(filled(__package__, "init_next.txt", **fields, **about, day=day), nl=False)
+    next_steps = filled(
+        __package__,
+        "init_next.txt",
+        wrote=wrote,
+        folder=folder.resolve(),
+        suite=suite,
+        name=observed.name,
+        has_java=has_java,
+        has_sail=find_spec("pysail") is not None,
+        day=observed.newest or today,
+    )
+    typer.echo(next_steps, nl=False)
+
+
+def _example(folder: Path, today: date) -> tuple[DatasetRef, str]:
+    """Writes the example table, and returns it with its path in the settings.
+
+    :raises RequestError: one of the files of the gate exists.
+    """
+    sample = folder / f"{_SAMPLE}.csv"
+    _require_none(folder, [sample.name, *_names(_SAMPLE)])
+    command.write_text(sample, _sample(today))
+    return DatasetRef(_SAMPLE, path=str(sample), format="csv"), sample.name
+
+
+def _ref_and_path(locations: Sequence[str]) -> tuple[DatasetRef, str]:
+    """The dataset of the call, and its path in the settings.
+
+    :raises RequestError: it is not a path.
+    """
+    (ref,) = datasets_of(locations, ("format",))
+    if ref.path is None:
+        raise RequestError(f"--dataset {locations[0]} is not a path", "give a file or a folder")
+    return ref, _absolute(ref.path)
 
 
 def _has_java() -> bool:
