@@ -296,8 +296,10 @@ class Scene:
             if column.name in known:
                 values[column.name] = known[column.name]
             elif not column.nullable and column.default is None:
-                kinds = {dict: {}, datetime: until}
-                values[column.name] = kinds.get(column.type.python_type, uuid4())
+                # Airflow 3.1 has the callback in its column, later ones refer to it.
+                is_time = column.name.endswith("_at")
+                other: Any = uuid4() if column.name.endswith("_id") else {}
+                values[column.name] = until if is_time else other
         self.session.commit()
         with self.session.get_bind().connect() as connection:
             connection.exec_driver_sql("PRAGMA foreign_keys = OFF")  # its callback is left out
