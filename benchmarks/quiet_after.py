@@ -3,7 +3,7 @@
     python -m benchmarks.quiet_after [--seed N ...]
 
 In the ten businesses that are only scored, the rows and the mean price of each dataset are
-multiplied from a day of the second half of the year on, without an end, and nobody labels anything.
+multiplied from a day of the second half of the year on, without an end, and no one labels anything.
 Counted are the alarms of the next 28 days beyond those without the change, and the days until seven
 days without such an alarm begin. `watch` claims both as `within usual(...)`. The other rules are
 three standard deviations of 28 and of 14 days, and of the same weekday of 98 days.

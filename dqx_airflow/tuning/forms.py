@@ -114,8 +114,13 @@ class _Trial:
 
     @property
     def form_in_words(self) -> str:
-        is_usual = USUAL in self.form.claim
-        return "follows what is usual" if is_usual else f"is within {_SIGMAS} standard deviations"
+        if self.is_usual:
+            return "follows what is usual"
+        return f"is within {_SIGMAS} standard deviations"
+
+    @property
+    def is_usual(self) -> bool:
+        return USUAL in self.form.claim
 
     @property
     def before(self) -> _Alarms:
@@ -222,6 +227,8 @@ def _best(
             found_changes(past.backtest, trial.row, quiet),
             found_changes(trial.tried, 0, quiet),
         )
+        if not trial.is_usual and found[1].share < found[0].share:
+            continue  # it would be quiet since it finds less
         gain = trial.gain(past.backtest, past.backtest.assertions[trial.row].cost, found)
         if gain > 0 and (best is None or gain > best[0]):
             best = gain, trial, found
