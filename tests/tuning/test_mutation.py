@@ -373,6 +373,15 @@ SUITES = {
         "maximum(paid_at) < minimum(updated_at)",
         "stddev(ratio) < 0.4",
     ],
+    "groups, shares and other days": [
+        "num_rows() >= 60 for each status",
+        "percentile(amount, 0.9) < 88",
+        "entropy(status) > 0.6",
+        "psi(amount, lag 1) < 0.3",
+        "day_over_day(sum(amount)) < 20%",
+        "95% of rows: ratio >= 0",
+        "uniqueness([id, status]) == 100%",
+    ],
 }
 
 

@@ -167,6 +167,24 @@ INCIDENTS: dict[str, tuple[str, list[Any], dict[str, str]]] = {
         list(range(60)),
         {"num_rows() <= 59": "failed", "num_rows() <= 60": "passed"},
     ),
+    "a ratio of two metrics": (
+        "maximum(x) / average(x) <= 10",
+        [*[20] * 60, 4000],
+        {
+            "maximum(x) / average(x) <= 40": "failed",
+            "maximum(x) / average(x) <= 50": "passed",
+        },
+    ),
+    "a value that repeats": (
+        "uniqueness(x) >= 95%",
+        [*range(80), *[500] * 20],
+        {"uniqueness(x) >= 81%": "failed", "uniqueness(x) >= 79%": "passed"},
+    ),
+    "a spread": (
+        "sqrt(variance(x)) < 20",
+        [*range(40), 900, -700],
+        {"sqrt(variance(x)) < 150": "failed", "sqrt(variance(x)) < 200": "passed"},
+    ),
     "a share of the groups": (
         "num_rows() >= 5 for 90% of groups by x",
         FRANCE,

@@ -10,7 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
 from functools import cached_property
 from itertools import chain
@@ -91,6 +91,10 @@ class LoggedColumns:
             column = self._actions.column(self._positions[name])
             self._values[name] = _values_of(name, column)
         return self._values[name]
+
+    def known(self, name: str) -> list[Any]:
+        """The values of a column; None for each file if the log has none."""
+        return self[name] if name in self else [None] * len(self._actions)
 
     def rows(self) -> list[LoggedFile]:
         return [LoggedFile(self, number) for number in range(len(self._actions))]
@@ -216,9 +220,13 @@ class DeltaLog:
         return str(self.schema[name].metadata.get("delta.columnMapping.physicalName", name))
 
     @cached_property
+    def _columns(self) -> LoggedColumns:
+        return LoggedColumns(pa.table(self.table.get_add_actions(flatten=True)))
+
+    @cached_property
     def _files(self) -> list[LoggedFile]:
         """The files, with everything that the log records about each."""
-        return LoggedColumns(pa.table(self.table.get_add_actions(flatten=True))).rows()
+        return self._columns.rows()
 
     @cached_property
     def _by_bounds(self) -> dict[tuple[Any, Any], list[LoggedFile]]:
@@ -226,15 +234,13 @@ class DeltaLog:
         partition, or else by its statistics."""
         column = self.dates
         assert column is not None
-        partition = f"partition.{column.name}"
         names = (f"min.{column.name}", f"max.{column.name}")
+        if f"partition.{column.name}" in self._columns:
+            names = (f"partition.{column.name}",) * 2
+        firsts, lasts = map(self._columns.known, names)
         found: dict[tuple[Any, Any], list[LoggedFile]] = {}
-        for row in self._files:
-            if partition in row:
-                bounds = (row[partition], row[partition])
-            else:
-                bounds = (row.get(names[0]), row.get(names[1]))
-            found.setdefault(bounds, []).append(row)
+        for row, first, last in zip(self._files, firsts, lasts, strict=True):
+            found.setdefault((first, last), []).append(row)
         return found
 
     @cached_property
@@ -290,7 +296,9 @@ class DeltaLog:
 
     def _uri(self, logged: str) -> str:
         """The location of a file. The log has it as a URI, usually relative to the table."""
-        path = _LOCAL_URI.sub("/", unquote(logged))
+        path = logged
+        if "%" in path or path.startswith("file:"):
+            path = _LOCAL_URI.sub("/", unquote(path))
         return path if "://" in path or path.startswith("/") else f"{self.path}/{path}"
 
     def lost_file(self, dates: Collection[date | None]) -> str | None:
@@ -346,16 +354,26 @@ class DeltaLog:
         self, on: date | None, values: Mapping[str, Any] = MappingProxyType({})
     ) -> list[DataFile]:
         """The files in the log that may hold rows of the date with these values in some columns."""
-        columns = self.partitioned_by
+        rows = self._rows_of_date(on)
+        if values:
+            rows = [
+                row
+                for row in rows
+                if all(_may_have(row, name, value) for name, value in values.items())
+            ]
+        # The columns are looked up once, not for each of a million files.
+        paths = self._columns["path"]
+        sizes = self._columns["size_bytes"]
+        times = self._columns["modification_time"]
+        partitions = [self._columns[f"partition.{name}"] for name in self.partitioned_by]
         return [
             DataFile(
-                row["path"],
-                row["size_bytes"],
-                _milliseconds(row["modification_time"]) * 1_000_000,
-                partition=tuple(str(row[f"partition.{name}"]) for name in columns),
+                paths[number],
+                sizes[number],
+                _milliseconds(times[number]) * 1_000_000,
+                partition=tuple([str(values[number]) for values in partitions]),
             )
-            for row in self._rows_of_date(on)
-            if all(_may_have(row, name, value) for name, value in values.items())
+            for number in [row.number for row in rows]
         ]
 
     def files_held(self, on: date | None) -> list[DataFile] | None:
@@ -365,9 +383,16 @@ class DeltaLog:
         if files is None or self._lost_file(on) is not None or self._is_misspelled(on):
             return None
         return [
-            replace(file, changed_ns=stored_file.changed_ns, inode=stored_file.inode)
+            DataFile(
+                file.path,
+                file.size,
+                file.modified_ns,
+                stored.changed_ns,
+                stored.inode,
+                file.partition,
+            )
             for file in self.files_of(on)
-            if (stored_file := files[self._uri(file.path)]) is not None
+            if (stored := files[self._uri(file.path)]) is not None
         ]
 
     def is_believed(self, dates: Collection[date | None]) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import repeat
+from stat import S_ISREG
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType
 
@@ -32,7 +33,7 @@ class TableStorage:
     folder once, also if files of it are looked at several times."""
 
     root: str
-    _entries: dict[str, Mapping[str, os.DirEntry[str]]] = field(default_factory=dict)
+    _names: dict[str, frozenset[str]] = field(default_factory=dict)
     _infos: dict[str, dict[str, FileInfo]] = field(default_factory=dict)
     _seen: dict[str, StoredFile | None] = field(default_factory=dict)
 
@@ -47,9 +48,9 @@ class TableStorage:
                 by_folder.setdefault(uri.rpartition("/")[0], []).append(uri)
         far = {folder: in_folder for folder, in_folder in by_folder.items() if not is_local(folder)}
         for folder in by_folder.keys() - far.keys():
-            if folder not in self._entries:
-                self._entries[folder] = _entries_of(folder)
-            self._seen.update(_on_this_machine(self._entries[folder], by_folder[folder]))
+            if folder not in self._names:
+                self._names[folder] = _names_in(folder)
+            self._seen.update(_on_this_machine(self._names[folder], by_folder[folder]))
         if far:
             system = table_files(self.root)
             with ThreadPoolExecutor(min(_THREADS, len(far))) as threads:
@@ -82,34 +83,29 @@ class TableStorage:
         return {uri: _stored(existing.get(name)) for name, uri in names.items()}
 
 
-def _entries_of(folder: str) -> dict[str, os.DirEntry[str]]:
-    """What a folder of this machine contains, by name; nothing if it does not exist."""
+def _names_in(folder: str) -> frozenset[str]:
+    """The names of what a folder of this machine contains; nothing if it does not exist.
+
+    What `os.scandir` returns would keep the state of each file, a kilobyte, beside the name.
+    """
     try:
-        with os.scandir(folder or "/") as entries:
-            return {entry.name: entry for entry in entries}
+        return frozenset(os.listdir(folder or "/"))
     except (FileNotFoundError, NotADirectoryError):
-        return {}
+        return frozenset()
 
 
-def _on_this_machine(
-    entries: Mapping[str, os.DirEntry[str]], uris: Iterable[str]
-) -> dict[str, StoredFile | None]:
-    stored: dict[str, StoredFile | None] = {}
-    for uri in uris:
-        entry = entries.get(uri.rpartition("/")[2])
-        stored[uri] = None if entry is None else _stored_here(entry)
-    return stored
+def _on_this_machine(names: Collection[str], uris: Iterable[str]) -> dict[str, StoredFile | None]:
+    return {uri: _stored_here(uri) if uri.rpartition("/")[2] in names else None for uri in uris}
 
 
-def _stored_here(entry: os.DirEntry[str]) -> StoredFile | None:
+def _stored_here(path: str) -> StoredFile | None:
     try:
-        if not entry.is_file():
-            return None
-        stat = entry.stat()
+        found = os.stat(path)
     except FileNotFoundError:
         return None
-    latest = max(stat.st_mtime_ns, stat.st_ctime_ns)
-    return StoredFile(stat.st_size, latest, stat.st_ino)
+    if not S_ISREG(found.st_mode):
+        return None
+    return StoredFile(found.st_size, max(found.st_mtime_ns, found.st_ctime_ns), found.st_ino)
 
 
 def _stored(info: FileInfo | None) -> StoredFile | None:
