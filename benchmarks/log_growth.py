@@ -12,7 +12,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -92,8 +91,16 @@ def _measure(root: Path, dates: int) -> None:
         log.rows_of(on)
     assert held > 0
     used = time.process_time() - started
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
-    print(f"| {len(log.files_of(None)):,} | {used:.1f} | {peak:,.0f} |", flush=True)
+    print(f"| {len(log.files_of(None)):,} | {used:.1f} | {_peak_mb():,.0f} |", flush=True)
+
+
+def _peak_mb() -> float:
+    """The peak of the memory of this process, without its parent's, which `ru_maxrss` has."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        name, _, value = line.partition(":")
+        if name == "VmHWM":
+            return int(value.split()[0]) / 1000
+    return 0.0
 
 
 if __name__ == "__main__":

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from figures import NAIVE, OURS, Costs, Json, costs_of, median, middle, ratio, title
 from plot import KINDS, plot
-from workload import CAUGHT, CHECKS
+from workload import CAUGHT
 
 RESULTS = Path(__file__).with_name("results")
 PAGE = Path(__file__).parents[1] / "dqx_airflow" / "docs" / "evidence.md"
@@ -33,20 +33,16 @@ def stored(name: str) -> Json:
 
 def page(text: str) -> str:
     """The page, with new text between each `<!-- begin NAME -->` and `<!-- end NAME -->`."""
-    peers, sweeps, gate_jvm = stored("peers"), stored("sweeps"), stored("gate_jvm")
-    gate_jvm_peers, jobs = stored("gate_jvm_peers"), stored("jobs")
+    peers = stored("peers")
+    jobs = stored("jobs")
+    sweeps = stored("sweeps")
     parts: dict[str, Iterator[str]] = {
         "conditions": conditions(peers),
-        "peers": peer_tables(peers),
-        "conditions of gate_jvm": conditions(gate_jvm),
-        "gate_jvm": peer_tables(gate_jvm),
-        "conditions of gate_jvm_peers": conditions(gate_jvm_peers),
-        "gate_jvm_peers": peer_tables(gate_jvm_peers),
+        "peers": peer_table(peers),
         "conditions of jobs": conditions(jobs),
         "jobs": job_table(jobs),
-        "verdicts": verdict_table(peers),
-        "conditions of sweeps": conditions(sweeps),
-        "sweeps": sweep_tables(sweeps),
+        "conditions of growth": conditions(sweeps),
+        "growth": growth_table(sweeps, stored("growth")),
     }
     for name, lines in parts.items():
         begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->"
@@ -65,42 +61,50 @@ def conditions(found: Json) -> Iterator[str]:
     )
 
 
-def peer_tables(found: Json) -> Iterator[str]:
-    """For each size, a table of the first runs and one of the warm runs."""
-    for rows, runs in sorted(found["runs"].items(), key=lambda item: int(item[0])):
-        for kind, words in KINDS.items():
-            yield f"#### {int(rows):,} rows, {words}, {_rounds(max(map(len, runs.values())))}"
-            yield ""
-            yield (
-                "| engine | Spark | jobs | MB read | seconds | to naive | to ours "
-                "| CPU seconds | to naive | to ours |"
-            )
-            yield "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|"
-            costs = {name: costs_of(own, kind) for name, own in runs.items()}
-            for name in sorted(costs, key=lambda name: median(costs[name], "wall_s")):
-                yield _peer_row(found, name, runs, costs)
-            yield ""
+def peer_table(found: Json) -> Iterator[str]:
+    """A table of the largest size: the first run of a JVM, and a warm one."""
+    rows, runs = max(found["runs"].items(), key=lambda item: int(item[0]))
+    rounds = _rounds(max(map(len, runs.values())))
+    yield f"#### {int(rows):,} rows, {rounds}"
+    yield ""
+    yield (
+        "| engine | Spark | jobs | MB read | CPU seconds, first run | to naive | to ours "
+        "| CPU seconds, warm | to naive | to ours | faults found |"
+    )
+    yield f"|---|---|{'---:|' * 9}"
+    costs = {name: {kind: costs_of(own, kind) for kind in KINDS} for name, own in runs.items()}
+    for name in sorted(costs, key=lambda name: median(costs[name]["first"], "cpu_s")):
+        yield _peer_row(found, name, runs, costs)
 
 
 def _peer_row(
-    found: Json, name: str, runs: Mapping[str, Sequence[Json]], costs: Mapping[str, Costs]
+    found: Json,
+    name: str,
+    runs: Mapping[str, Sequence[Json]],
+    costs: Mapping[str, Mapping[str, Costs]],
 ) -> str:
     head = _head(found, name)
-    done = [
-        (run["spark"], cost)
-        for run, cost in zip(runs[name], costs[name], strict=True)
-        if cost is not None
-    ]
+    done = [run for run in runs[name] if "error" not in run]
     if not done:
         complaint = _last_line(runs[name][-1]["error"])
-        return f"| {head} | | | | did not run: {complaint} | | | | | |"
-    spark, last = done[-1]
+        return f"| {head} | | | | did not run: {complaint} | | | | | | |"
+    spark = done[-1]["spark"]
+    last = next(cost for cost in reversed(costs[name]["first"]) if cost is not None)
     cells = [head, spark, str(last["jobs"]), f"{last['bytes_read'] / 1e6:,.0f}"]
-    for what in ("wall_s", "cpu_s"):
-        cells.append(f"{median(costs[name], what):.1f}")
-        cells.append(ratio(costs[name], costs[_baseline(found, runs, spark)], what))
-        cells.append(ratio(costs[name], costs[OURS], what))
+    for kind, own in costs[name].items():
+        cells.append(f"{median(own, 'cpu_s'):.1f}")
+        cells.append(ratio(own, costs[_baseline(found, runs, spark)][kind], "cpu_s"))
+        cells.append(ratio(own, costs[OURS][kind], "cpu_s"))
+    cells.append(_found_faults(found["verdicts"][name]))
     return f"| {' | '.join(cells)} |"
+
+
+def _found_faults(verdicts: Mapping[str, Mapping[str, bool]]) -> str:
+    """The number of faults that an engine finds, and of checks that are wrong on sound data."""
+    caught = [check for check in CAUGHT if verdicts["faulty"].get(check) is False]
+    false_alarms = [check for check, holds in verdicts["sound"].items() if not holds]
+    shown = f"{len(caught)} of {len(CAUGHT)}"
+    return f"{shown}, {len(false_alarms)} false" if false_alarms else shown
 
 
 def _rounds(count: int) -> str:
@@ -137,52 +141,33 @@ def job_table(found: Json) -> Iterator[str]:
         yield f"| {' | '.join(cells)} |"
 
 
-def verdict_table(found: Json) -> Iterator[str]:
-    """A table of what each engine found in the table without faults and in the one with faults."""
-    yield "| engine | checks it can say | found of the faults | wrong | what it cannot say |"
-    yield "|---|---:|---:|---|---|"
-    seen = set()
-    for name, verdicts in found["verdicts"].items():
-        head = title(found, name)
-        if head in seen:
-            continue  # the naive plan on another Spark
-        seen.add(head)
-        sound, faulty = verdicts["sound"], verdicts["faulty"]
-        unsaid = [check for check in CHECKS if check not in sound]
-        caught = [check for check in CAUGHT if faulty.get(check) is False]
-        wrong = [f"{check}: fails on sound data" for check in sound if not sound[check]]
-        wrong += [
-            f"{check}: {'holds' if holds else 'fails'} on faulty data"
-            for check, holds in faulty.items()
-            if holds is (check in CAUGHT)
-        ]
-        yield (
-            f"| {head} | {len(sound)} of {len(CHECKS)} | {len(caught)} of {len(CAUGHT)} "
-            f"| {'; '.join(wrong) or '-'} | {', '.join(unsaid) or '-'} |"
-        )
-
-
-def sweep_tables(found: Json) -> Iterator[str]:
-    """One table per sweep: a row per engine, two columns per step."""
-    for sweep in found["sweeps"].values():
-        steps, rounds = sweep["steps"], sweep["rounds"]
+def growth_table(sweeps: Json, growth: Json) -> Iterator[str]:
+    """A row for each quantity that grows: by how much the time of the last step exceeds the
+    first one, for us, the naive plan, and the other tool that grows least."""
+    yield "| what grows | from | to | ours | naive plan | the best other tool | command |"
+    yield "|---|---:|---:|---:|---:|---|---|"
+    for sweep in sweeps["sweeps"].values():
+        steps = sweep["steps"]
+        rounds = sweep["rounds"]
         if not rounds:
             continue  # interrupted before it
-        yield f"#### {sweep['title']}, {found['rows']:,} rows, {_rounds(len(rounds))}"
-        yield ""
-        heads = [f"seconds for {step} | to ours" for step in steps]
-        yield f"| engine | Spark | {' | '.join(heads)} | {steps[-1]} to {steps[0]} |"
-        yield f"|---|---|{'---:|' * (2 * len(steps) + 1)}"
-        ran = [name for name in found["engines"] if any(name in done for done in rounds)]
-        costs = {name: [_costs_of_step(rounds, name, step) for step in steps] for name in ran}
-        for name in sorted(ran, key=lambda name: _by_last_step(costs[name])):
-            yield _sweep_row(found, sweep, name, costs)
-        yield ""
-
-
-def _by_last_step(costs: Sequence[Costs]) -> list[float]:
-    """A sort key: the seconds of the last step first; engines that did not reach it come last."""
-    return [median(cost, "wall_s") for cost in costs[::-1]]
+        grown = {}
+        for name in sweeps["engines"]:
+            first, last = (_costs_of_step(rounds, name, step) for step in (steps[0], steps[-1]))
+            if any(last):
+                grown[name] = float(ratio(last, first, "wall_s"))
+        others = {name: by for name, by in grown.items() if name not in (OURS, NAIVE, "tuned")}
+        best = min(others, key=lambda name: others[name])
+        yield (
+            f"| {sweep['title'].lower()} | {steps[0]} | {steps[-1]} | **{grown[OURS]:.2f}** "
+            f"| {grown[NAIVE]:.2f} | {title(sweeps, best)}: {others[best]:.2f} "
+            f"| `sweeps.py --rows {sweeps['rows']}` |"
+        )
+    for row in growth["rows"]:
+        yield (
+            f"| {row['what']} | {row['from']} | {row['to']} | **{row['ours']}** "
+            f"| | | `{row['command']}` |"
+        )
 
 
 def _costs_of_step(rounds: Sequence[Json], name: str, step: str) -> Costs:
@@ -192,22 +177,6 @@ def _costs_of_step(rounds: Sequence[Json], name: str, step: str) -> Costs:
         for told in rounds
     ]
     return [middle(runs[step]) if step in runs else None for runs in done]
-
-
-def _sweep_row(found: Json, sweep: Json, name: str, costs: Mapping[str, Sequence[Costs]]) -> str:
-    told = [done[name] for done in sweep["rounds"] if name in done]
-    spark = next((step["spark"] for done in told for step in done["steps"]), "")
-    cells = [_head(found, name), spark]
-    why = [f"not done: {_last_line(done['error'])}" for done in told if "error" in done]
-    for place, cost in enumerate(costs[name]):
-        if any(cost):
-            to_ours = ratio(cost, costs[OURS][place], "wall_s") if OURS in costs else ""
-            cells += [f"{median(cost, 'wall_s'):.2f}", to_ours]
-        else:
-            cells += [why.pop() if why else "", ""]
-            why = []
-    cells.append(ratio(costs[name][-1], costs[name][0], "wall_s"))
-    return f"| {' | '.join(cells)} |"
 
 
 def _head(found: Json, name: str) -> str:

@@ -9,7 +9,7 @@ only. Every engine also judges a table with known faults, and all verdicts are c
 known ones.
 
 The result goes to benchmarks/results/peers.json and from there into the docs. With --gate-jvm all
-engines have the JVM options of a gate's driver, and the result goes to gate_jvm.json.
+engines have the JVM options of a gate's driver: give --to, too.
 
     python benchmarks/peers/run.py [--rows ROWS ...] [--rounds 3] [--minutes 60] [--gate-jvm]
 """
@@ -151,13 +151,15 @@ def main() -> None:
         "--prepare", action="store_true", help="make the environments, and measure nothing"
     )
     options = parser.parse_args()
+    if options.gate_jvm and options.to is None:
+        parser.error("the page has the default options of the JVM: give --to")
     cache = options.cache.resolve()
     if options.prepare:
         for name in options.engines:
             interpreter(ENGINES[name], cache)
         return
     found = compare(options, cache)
-    into_docs = report.RESULTS / ("gate_jvm.json" if options.gate_jvm else "peers.json")
+    into_docs = report.RESULTS / "peers.json"
     (options.to or into_docs).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     if options.to is None:
         report.main()

@@ -170,10 +170,7 @@ INCIDENTS: dict[str, tuple[str, list[Any], dict[str, str]]] = {
     "a ratio of two metrics": (
         "maximum(x) / average(x) <= 10",
         [*[20] * 60, 4000],
-        {
-            "maximum(x) / average(x) <= 40": "failed",
-            "maximum(x) / average(x) <= 50": "passed",
-        },
+        {"maximum(x) / average(x) <= 40": "failed", "maximum(x) / average(x) <= 50": "passed"},
     ),
     "a value that repeats": (
         "uniqueness(x) >= 95%",

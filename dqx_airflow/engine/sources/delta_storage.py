@@ -84,12 +84,11 @@ class TableStorage:
 
 
 def _names_in(folder: str) -> frozenset[str]:
-    """The names of what a folder of this machine contains; nothing if it does not exist.
-
-    What `os.scandir` returns would keep the state of each file, a kilobyte, beside the name.
-    """
+    """The names of what a folder of this machine contains; nothing if it does not exist. Entries
+    would keep the state of each file, too, which is a kilobyte."""
     try:
-        return frozenset(os.listdir(folder or "/"))
+        with os.scandir(folder or "/") as entries:
+            return frozenset(entry.name for entry in entries)
     except (FileNotFoundError, NotADirectoryError):
         return frozenset()
 
