@@ -3,22 +3,28 @@
 land_bronze -> bronze_gate -> build_silver -> silver_gate -> build_gold
 
 A gate does not retry a violation: the day stops at the gate, and every task downstream is
-`upstream_failed`. `dql demo` runs this DAG for three days of 2013.
+`upstream_failed`. Silver has the rows that its gate promotes from staging. `dql demo` runs this DAG
+for three days of 2013, with Spark, or without Java on Sail.
 """
 
 from __future__ import annotations
 
 import os
+import shlex
+import sys
 from datetime import datetime, timedelta
 from pathlib import Path
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
-from airflow.sdk import DAG, Asset
+from airflow.providers.standard.operators.bash import BashOperator
+from airflow.sdk import DAG, Asset, BaseOperator
 
 from dqx_airflow.operators import DqlGateOperator
 
 HERE = Path(__file__).parent
 LAKE = os.environ.get("FLIGHTS_LAKE", "/data/lake")
+# Without Java, jobs run in processes of the worker, and gates over the connection `sail`.
+IS_ON_SAIL = os.environ.get("FLIGHTS_ENGINE") == "sail"
 # A day of flights is small: a JVM that starts fast matters more than one that compiles well.
 SPARK = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -31,20 +37,25 @@ def data(name: str) -> Asset:
     return Asset(f"{LAKE}/{name}" if "://" in LAKE else f"file://{LAKE}/{name}")
 
 
-def flights_job(name: str, reads: str, writes: str) -> SparkSubmitOperator:
-    """A Spark job before or after a gate.
+def flights_job(name: str, reads: str, writes: str) -> BaseOperator:
+    """A job before or after a gate.
 
     Lineage takes its datasets from the inlets and outlets. Spark's OpenLineage listener would find
     them by itself: see `docker-compose.yaml`.
     """
+    program = str(HERE / "jobs" / f"{name}.py")
+    arguments = ["--lake", LAKE, "--date", "{{ ds }}"]
+    datasets = {"inlets": [data(reads)], "outlets": [data(writes)]}
+    if IS_ON_SAIL:
+        command = shlex.join([sys.executable, program, *arguments])
+        return BashOperator(task_id=name, bash_command=command, **datasets)
     return SparkSubmitOperator(
         task_id=name,
-        inlets=[data(reads)],
-        outlets=[data(writes)],
-        application=str(HERE / "jobs" / f"{name}.py"),
-        application_args=["--lake", LAKE, "--date", "{{ ds }}"],
+        application=program,
+        application_args=arguments,
         conf=SPARK,
         name=name,
+        **datasets,
     )
 
 
@@ -74,15 +85,16 @@ with DAG(
         task_id="silver_gate",
         suite="suites/flights_silver.dql",
         datasets={
-            "departures": {"path": f"{LAKE}/silver/departures", "date_column": "flight_date"}
+            "departures": {"path": f"{LAKE}/staging/departures", "date_column": "flight_date"}
         },
+        promote_to=f"{LAKE}/silver/departures",
         date="{{ ds }}",
         conf=SPARK,
     )
     (
         flights_job("land_bronze", "landing/flights", "bronze/flights")
         >> bronze_gate
-        >> flights_job("build_silver", "bronze/flights", "silver/departures")
+        >> flights_job("build_silver", "bronze/flights", "staging/departures")
         >> silver_gate
         >> flights_job("build_gold", "silver/departures", "gold/punctuality")
     )

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from day import Day, arguments
-from pyspark.sql import SparkSession
+from day import Day, arguments, session
 from pyspark.sql import functions as F
 
 DATE_COLUMN = "flight_date"
 
 given = arguments()
 day = Day(given.lake, given.date, DATE_COLUMN)
-spark = SparkSession.builder.appName("build_gold").getOrCreate()
+spark = session("build_gold")
 punctuality = (
     day.read(spark, "silver/departures")
     .groupBy("carrier", DATE_COLUMN)

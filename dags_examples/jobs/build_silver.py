@@ -1,16 +1,15 @@
-"""Silver: the flights that departed, with the time of departure."""
+"""Staging for silver: the flights that departed, with the time of departure."""
 
 from __future__ import annotations
 
-from day import Day, arguments
-from pyspark.sql import SparkSession
+from day import Day, arguments, session
 from pyspark.sql import functions as F
 
 DATE_COLUMN = "flight_date"
 
 given = arguments()
 day = Day(given.lake, given.date, DATE_COLUMN)
-spark = SparkSession.builder.appName("build_silver").getOrCreate()
+spark = session("build_silver")
 departures = (
     day.read(spark, "bronze/flights")
     .where(F.col("dep_time").isNotNull())
@@ -30,4 +29,4 @@ departures = (
         DATE_COLUMN,
     )
 )
-day.replace("silver/departures", departures)
+day.replace("staging/departures", departures)

@@ -1,4 +1,4 @@
-"""What the jobs share: their arguments, and one day of a Delta table in and out.
+"""What the jobs share: their arguments, their session, and one day of a Delta table in and out.
 
 If the session has Spark's Delta source, it does the writing, and Spark's OpenLineage listener sees
 it. Otherwise deltalake does, so that the examples need no package from Maven.
@@ -7,6 +7,7 @@ it. Otherwise deltalake does, so that the examples need no package from Maven.
 from __future__ import annotations
 
 import argparse
+import os
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -14,7 +15,9 @@ from typing import Any
 from deltalake import write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
+from dqx_airflow.datasets.spark_address import SAIL
 from dqx_airflow.engine.scan.frames import rows_of
+from dqx_airflow.engine.session.connection import open_session
 from dqx_airflow.engine.sources.delta_table import has_delta
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.values import DatasetRef
@@ -28,6 +31,13 @@ def arguments(flag: str | None = None, **settings: Any) -> Any:
     if flag is not None:
         parser.add_argument(flag, **settings)
     return parser.parse_args()
+
+
+def session(name: str) -> SparkSession:
+    """The session of a job: of its `spark-submit`, or on Sail in this process, without Java."""
+    if os.environ.get("FLIGHTS_ENGINE") == "sail":
+        return open_session(SAIL, name, {})
+    return SparkSession.builder.appName(name).getOrCreate()
 
 
 @dataclass(frozen=True)

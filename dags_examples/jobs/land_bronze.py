@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from day import Day, arguments
-from pyspark.sql import SparkSession
+from day import Day, arguments, session
 from pyspark.sql import functions as F
 
 DATE_COLUMN = "flight_date"
@@ -16,7 +15,7 @@ COLUMNS = """
 
 given = arguments()
 day = Day(given.lake, given.date, DATE_COLUMN)
-spark = SparkSession.builder.appName("land_bronze").getOrCreate()
+spark = session("land_bronze")
 landed = spark.read.csv(
     f"{day.lake}/landing/flights/{day.date}.csv", schema=COLUMNS, header=True, mode="FAILFAST"
 )

@@ -21,8 +21,9 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from importlib.metadata import PackageNotFoundError, distribution
+from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 from urllib.error import HTTPError, URLError
 from urllib.request import Request, urlopen
 
@@ -39,10 +40,17 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
-class DemoHome:
-    """Everything that the demo writes is below `root`, which is absolute."""
+DemoEngine: TypeAlias = Literal["spark", "sail"]
 
-    def __init__(self, root: Path) -> None:
+
+class DemoHome:
+    """Everything that the demo writes is below `root`, which is absolute.
+
+    :param engine: what runs jobs and gates.
+    """
+
+    def __init__(self, root: Path, engine: DemoEngine) -> None:
+        self.engine = engine
         self.lake = root / "lake"
         self.results = root / "results"
         self.lineage = root / "lineage" / "events.jsonl"
@@ -73,6 +81,8 @@ class DemoHome:
             dags=shipped("dags_examples"),
             transport=json.dumps(transport),
             python=sys.executable,
+            engine=self.engine,
+            spark="sail" if self.engine == "sail" else "local[2]",
         )
         settings = (line.split("=", 1) for line in text.splitlines() if not line.startswith("#"))
         return {**dict(settings), **java_environment()}
@@ -318,7 +328,9 @@ def _start(
         )
 
 
-_EXPECTATION = "Real flights through two gates: three days take about two minutes on two cores."
+_EXPECTATION = "Real flights through two gates: three days take about {minutes} on two cores."
+_MINUTES: Mapping[DemoEngine, str] = {"spark": "two minutes", "sail": "one minute"}
+_PROGRAMS: Mapping[DemoEngine, str] = {"spark": "real spark-submit", "sail": "Sail, without Java"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,22 +360,24 @@ _STATE_STYLES = {
 def demo(
     home: Path = Path(".dqx/demo"),
     day: Annotated[list[datetime] | None, typer.Option(formats=["%Y-%m-%d"])] = None,
+    engine: Literal["sail"] | None = None,
 ) -> None:
     """Run the example DAG on three days of flights, in a local Airflow.
 
-    The middle day is a snow storm, and its gate blocks. Takes about two minutes on two cores and
-    writes nothing outside of the folder. Exit code 0 if the days end as expected, 1 if not, 4 if
-    Airflow or Spark cannot be started.
+    The middle day is a snow storm, and its gate blocks. Takes about two minutes on two cores (one
+    on Sail), and writes nothing outside of the folder. Exit code 0 if the days end as expected, 1
+    if not, 4 if Airflow or Spark cannot be started.
 
     :param home: The folder for all files of the demo.
     :param day: Run only this day. Repeatable. Default: all three days.
+    :param engine: sail: run on Sail, without Java, which is the default where no Java is found.
     """
     from rich.console import Console
 
     days = _chosen({timestamp.date() for timestamp in day or ()})
     console = Console(highlight=False)
     started = datetime.now(timezone.utc)
-    demo_home = DemoHome(home.resolve())
+    demo_home = DemoHome(home.resolve(), _engine(engine, console))
     states = _run(demo_home, days, console)
     surprises = _show(demo_home, states, started, console)
     console.print(
@@ -371,6 +385,24 @@ def demo(
     )
     if surprises:
         raise typer.Exit(EXIT_FAILED)
+
+
+def _engine(asked: DemoEngine | None, console: Console) -> DemoEngine:
+    """What runs the demo: Spark, unless Sail is asked for or there is no Java.
+
+    :raises RequestError: Sail is not installed.
+    """
+    from dqx_airflow.engine.session.java import MINIMUM_VERSION, search_java
+
+    has_java = search_java().found is not None
+    if asked is None and has_java:
+        return "spark"
+    if find_spec("pysail") is None:
+        why = "" if has_java else f", and no Java {MINIMUM_VERSION} or newer was found for Spark"
+        raise RequestError(f"Sail is not installed{why}", "run: pip install 'dqx-airflow[sail]'")
+    if not has_java:
+        console.print(f"No Java {MINIMUM_VERSION} or newer was found: this runs on Sail instead.")
+    return "sail"
 
 
 def _chosen(dates: Collection[date]) -> tuple[DemoDay, ...]:
@@ -391,7 +423,7 @@ def _run(
     from rich.live import Live
 
     home.prepare()
-    console.print(_EXPECTATION)
+    console.print(_EXPECTATION.format(minutes=_MINUTES[home.engine]))
     migration = _start(home, "migrate", "db", "migrate")  # of Airflow's database, in SQLite
     try:
         with _step(console, "Landing the flights of 2013, creating an Airflow database ..."):
@@ -407,7 +439,8 @@ def _run(
         with _step(console, "Starting Airflow: API server and scheduler ..."):
             airflow = stack.enter_context(running_airflow(home))
             airflow.unpause()
-        console.print(f"Running the DAG flights_medallion for {count}, with real spark-submit:\n")
+        program = _PROGRAMS[home.engine]
+        console.print(f"Running the DAG flights_medallion for {count}, with {program}:\n")
         run_ids = {airflow.trigger(day.date): day for day in days}
         live = stack.enter_context(
             Live(_table(days, states), console=console, refresh_per_second=4, transient=True)

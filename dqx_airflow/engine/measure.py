@@ -12,6 +12,7 @@ from typing import NamedTuple
 from pyspark.sql import SparkSession
 
 from dqx_airflow.dql.watches import Watched, claims_on
+from dqx_airflow.engine.proof import sql_on_sail
 from dqx_airflow.engine.proof.differences import objection_to_engine
 from dqx_airflow.engine.proof.engine_key import KnownEngine, known_engine
 from dqx_airflow.engine.proof.operations import measured_as
@@ -22,6 +23,7 @@ from dqx_airflow.engine.scan.queries import run_queries
 from dqx_airflow.engine.scan.rows import log_passes
 from dqx_airflow.engine.scan.states import StateCache
 from dqx_airflow.engine.session.concurrency import side_by_side
+from dqx_airflow.engine.session.sail import sail_version
 from dqx_airflow.engine.session.spark_session import objection_to_sql
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.footers import has_drift
@@ -69,7 +71,7 @@ def measure_together(
     engine = engine or known_engine(spark)
     objection = objection_to_sql(spark, ansi=plans[0].ansi)
     opened, unreadable = _open_all(spark, refs, objection)
-    found = _refused(plans, opened, objection, engine)
+    found = _refused(plans, opened, objection, engine, sail_version(spark))
     date_columns = {name: dataset.ref.date_column for name, dataset in opened.items()}
     shared = shared_requests(plans, date_columns)
     wanted = [request for request in shared if request not in found]
@@ -113,10 +115,12 @@ def _refused(
     opened: Mapping[str, OpenDataset],
     objection: str | None,
     engine: KnownEngine,
+    sail: str | None,
 ) -> Scanned:
     """The requests that are not measured on this engine, with the reasons.
 
     :param objection: the reason for not evaluating SQL that a user wrote; None if it is evaluated.
+    :param sail: the version of Sail if that is the engine.
     """
     refused = Scanned()
     requests = dict.fromkeys(request for plan in plans for request in plan.requests)
@@ -124,8 +128,14 @@ def _refused(
         for request in requests:
             if request.definition.is_sql:
                 refused.failures[request] = objection
+    seen = measured_as(opened)
+    if sail is not None:
+        for request in requests:
+            if request.definition.is_sql and request not in refused.failures:
+                reason = sql_on_sail.objection_to_request(sail, request, seen)
+                if reason is not None:
+                    refused.failures[request] = reason
     if engine.doubts:
-        seen = measured_as(opened)
         for request in requests:
             doubt = objection_to_engine(request, seen, engine)
             if doubt is not None:

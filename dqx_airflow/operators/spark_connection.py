@@ -7,6 +7,7 @@ from urllib.parse import quote
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 
+from dqx_airflow.datasets.spark_address import SAIL
 from dqx_airflow.operators.airflow_versions import api_server_failed, secrets_backends
 from dqx_airflow.operators.exceptions import GateInfrastructureError, GateMisconfiguredError
 
@@ -55,14 +56,23 @@ def _filled(connection: Any, conn_id: str, kind: str) -> Any:
     )
 
 
+def is_sail(connection: Any) -> bool:
+    """True for a connection of the type Spark with the host `sail`: a Sail server in the process of
+    the gate. (A Spark Connect server may have that name.)"""
+    is_of_spark = connection.conn_type == "spark" and not connection.port
+    return bool(is_of_spark and connection.host == SAIL.address)
+
+
 def is_connect(connection: Any) -> bool:
-    """True for a connection to a Spark Connect server."""
+    """True for a connection over Spark Connect: to a server, or to Sail in the gate's process."""
     host = str(connection.host or "")
-    return connection.conn_type in ("spark_connect", "sc") or host.startswith("sc://")
+    is_of_connect = connection.conn_type in ("spark_connect", "sc") or host.startswith("sc://")
+    return is_of_connect or is_sail(connection)
 
 
 def connect_address(connection: Any) -> tuple[str, tuple[str, ...]]:
-    """The `sc://` address, and the secrets in it, from the fields that SparkConnectHook reads.
+    """The address, and the secrets in it: `sail`, or `sc://HOST` from the fields that
+    SparkConnectHook reads.
 
     (Not by the hook itself: for a token with a slash it builds an address that PySpark cannot
     parse, and it leaves out headers, such as the one that names a cluster of Databricks.)
@@ -71,6 +81,8 @@ def connect_address(connection: Any) -> tuple[str, tuple[str, ...]]:
     """
     from dqx_airflow.values.secret_forms import is_secret_setting
 
+    if is_sail(connection):
+        return SAIL.address, ()
     scheme, _, rest = str(connection.host or "").rpartition("://")
     host = rest.rstrip("/")
     if not host or "/" in host or scheme not in ("", "sc"):

@@ -13,7 +13,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.providers.common.compat.sdk import AirflowException
 
 from dqx_airflow.operators.exceptions import GateMisconfiguredError
-from dqx_airflow.operators.spark_connection import connect_address, is_connect, master_of
+from dqx_airflow.operators.spark_connection import connect_address, is_connect, is_sail, master_of
 
 if TYPE_CHECKING:
     from dqx_airflow.operators.connect_process import ConnectJob
@@ -52,7 +52,7 @@ _OF_SUBMISSION = (
     "post_submit_commands",
     "deploy_mode",
 )
-"""The arguments without effect on a Spark Connect server, whose session exists already."""
+"""The arguments without effect over Spark Connect: no Spark is submitted."""
 
 
 class SparkJobOperator(SparkSubmitOperator):
@@ -217,7 +217,7 @@ class SparkJobOperator(SparkSubmitOperator):
         unused = [name for name in _OF_SUBMISSION if self._is_given(name)]
         if unused:
             self.log.warning(
-                "over Spark Connect a gate uses the Spark of the server; ignored: %s",
+                "over Spark Connect, and on Sail, a gate starts no Spark of its own; ignored: %s",
                 ", ".join(unused),
             )
         address, secrets = connect_address(connection)
@@ -277,6 +277,8 @@ class SparkJobOperator(SparkSubmitOperator):
         :raises GateMisconfiguredError: with these settings the driver cannot be followed.
         """
         master = "Spark Connect" if is_connect(connection) else master_of(connection)
+        if is_sail(connection):
+            master = "Sail in the process of the gate"
         is_yarn, is_kubernetes = "yarn" in master, "k8s" in master
         if not (is_yarn or is_kubernetes) or self._is_driver_here(connection.extra_dejson):
             mode = "client" if self._is_driver_here(connection.extra_dejson) else "cluster"

@@ -1,7 +1,7 @@
 """SIGKILL of a gate at any time: readers see complete runs only, and a rerun is complete.
 
 The gate has two suites, quarantines and promotes, in a loop, so that the kill falls into a scan,
-into the writing of one of the tables, or between two of them.
+into the writing of one of the tables, or between two of them. With `--sail` it runs on Sail.
 """
 
 from __future__ import annotations
@@ -53,10 +53,11 @@ GATES = """
 import sys
 from dataclasses import replace
 from dqx_airflow.engine.job import run_gates
-from dqx_airflow.engine.session.spark_session import create_session
+from dqx_airflow.datasets.spark_address import connection_of
+from dqx_airflow.engine.session.connection import open_session
 from dqx_airflow.values import Attempt, GateRequest, Severity, from_json
 
-spark = create_session("kills")
+spark = open_session(connection_of(sys.argv[3]), "kills", {})
 request = from_json(GateRequest, open(sys.argv[1]).read())
 for number in range(1, 1000):
     print("gate", number, flush=True)
@@ -78,8 +79,14 @@ suite "Kills" {
 """
 
 
+@pytest.fixture
+def address(pytestconfig: pytest.Config) -> str:
+    """The engine of the gates that are killed."""
+    return "sail" if pytestconfig.getoption("--sail") else "local[*]"
+
+
 def test_readers_ignore_what_a_killed_gate_left(
-    spark: Any, tmp_path: Path, attack: Callable[[str], Any]
+    spark: Any, address: str, tmp_path: Path, attack: Callable[[str], Any]
 ) -> None:
     tally = attack("SIGKILL of a gate: partial runs, lost or doubled rows")
     request = _request(tmp_path)
@@ -88,7 +95,7 @@ def test_readers_ignore_what_a_killed_gate_left(
     random = Random(0)
     believed: set[str] = set()
     for kill in range(KILLS):
-        seen = _killed(file, kill, random.uniform(0.0, 1.5))
+        seen = _killed(file, address, kill, random.uniform(0.0, 1.5))
         what = f"kill {kill} ({seen})"
         tally.tried(_are_whole(request.results_root, believed), f"{what}: a run is not whole")
         tally.tried(_rows(tmp_path / "target") in (0, ROWS), f"{what}: a promotion is not whole")
@@ -106,7 +113,9 @@ def test_readers_ignore_what_a_killed_gate_left(
     assert _bad(tmp_path) == [*range(BAD)]
 
 
-def test_a_killed_gate_promotes_accepted_data_once(spark: Any, tmp_path: Path) -> None:
+def test_a_killed_gate_promotes_accepted_data_once(
+    spark: Any, address: str, tmp_path: Path
+) -> None:
     request = _request(tmp_path)
     judged = run_gates(request.parts, lambda _: spark)
     assert {report.outcome for report in judged} == {Outcome.BLOCKED}
@@ -116,7 +125,7 @@ def test_a_killed_gate_promotes_accepted_data_once(spark: Any, tmp_path: Path) -
     file.write_text(to_json(request))
     random = Random(1)
     for kill in range(ACCEPTING_KILLS):
-        seen = _killed(file, kill, random.uniform(0.0, 3.0))
+        seen = _killed(file, address, kill, random.uniform(0.0, 3.0))
         assert _rows(tmp_path / "target") in (0, ROWS), seen
         for incident in stored_incidents(results, RunsWanted()):
             is_promoted = _rows(tmp_path / "target") == ROWS
@@ -128,13 +137,15 @@ def test_a_killed_gate_promotes_accepted_data_once(spark: Any, tmp_path: Path) -
     assert incident.status == "accepted"
 
 
-def test_a_killed_gate_neither_loses_nor_doubles_good_rows(spark: Any, tmp_path: Path) -> None:
+def test_a_killed_gate_neither_loses_nor_doubles_good_rows(
+    spark: Any, address: str, tmp_path: Path
+) -> None:
     request = replace(_request(tmp_path), promote_valid="10%")
     file = tmp_path / "request.json"
     file.write_text(to_json(request))
     random = Random(2)
     for kill in range(ACCEPTING_KILLS):
-        seen = _killed(file, kill, random.uniform(0.0, 3.0))
+        seen = _killed(file, address, kill, random.uniform(0.0, 3.0))
         bad, promoted = _bad(tmp_path), _rows(tmp_path / "target")
         assert bad in ([], [*range(BAD)]), seen
         assert promoted in (0, ROWS - BAD), seen
@@ -191,10 +202,10 @@ def _request(folder: Path) -> GateRequest:
     return replace(request, run_key=first, origin=origin, more=(GatePart(second, other),))
 
 
-def _killed(file: Path, kill: int, after_s: float) -> str:
+def _killed(file: Path, address: str, kill: int, after_s: float) -> str:
     """Starts gates in a process of their own and kills it; what it was at."""
     process = subprocess.Popen(
-        [sys.executable, "-c", GATES, str(file), str(kill)],
+        [sys.executable, "-c", GATES, str(file), str(kill), address],
         env=environment(PYTHONPATH=os.pathsep.join(sys.path)),
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -203,6 +214,7 @@ def _killed(file: Path, kill: int, after_s: float) -> str:
     )
     assert process.stdout is not None
     seen = process.stdout.readline().strip()
+    assert seen, "no gate began"
     time.sleep(after_s)
     os.killpg(process.pid, signal.SIGKILL)
     process.wait()

@@ -90,11 +90,19 @@ OURS = Path(sys.executable).parent / "dql"
 
 
 def run_demo(
-    root: Path, *options: str, program: Path = OURS, jvm_archive: Path | None = None
+    root: Path,
+    *options: str,
+    program: Path = OURS,
+    jvm_archive: Path | None = None,
+    **variables: str,
 ) -> Demo:
-    """Runs `dql demo` in an empty folder, without what a user's shell may have set."""
+    """Runs `dql demo` in an empty folder, without what a user's shell may have set.
+
+    :param variables: variables of the environment, such as another PATH.
+    """
     kept = ("PATH", "HOME", "LANG", "JAVA_HOME", "TMPDIR")
     environment = {key: os.environ[key] for key in kept if key in os.environ}
+    environment |= variables
     if jvm_archive is not None:
         environment[SUBMIT_OPTIONS] = with_archive(QUICK_JVM, str(jvm_archive))
     printed = output_of(

@@ -104,8 +104,9 @@ def test_bronze_silver_and_gold_are_one_graph_in_which_each_gate_is_one_job(demo
             for name in ("flights", "airports", "airlines", "planes")
         ),
         ("bronze/flights", "build_silver"),
-        ("build_silver", "silver/departures"),
-        ("silver/departures", "silver_gate.gate"),
+        ("build_silver", "staging/departures"),
+        ("staging/departures", "silver_gate.gate"),
+        ("silver_gate.gate", "silver/departures"),
         ("silver/departures", "build_gold"),
         ("build_gold", "gold/punctuality"),
     }
@@ -130,7 +131,9 @@ def test_marquez_shows_one_graph_with_quality_and_owners(demo: Demo) -> None:
         (f"{dag}.land_bronze", bronze),
         (bronze, f"{dag}.bronze_gate.gate"),
         (bronze, f"{dag}.build_silver"),
-        (f"{dag}.build_silver", f"{lake}/silver/departures"),
+        (f"{dag}.build_silver", f"{lake}/staging/departures"),
+        (f"{lake}/staging/departures", f"{dag}.silver_gate.gate"),
+        (f"{dag}.silver_gate.gate", f"{lake}/silver/departures"),
         (f"{lake}/silver/departures", f"{dag}.silver_gate.gate"),
         (f"{lake}/silver/departures", f"{dag}.build_gold"),
         (f"{dag}.build_gold", gold),

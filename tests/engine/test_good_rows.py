@@ -237,7 +237,6 @@ def test_suites_dates_and_reruns_agree_on_the_rows_that_go_on(
     assert numbers(tmp_path / "silver", None) == sorted([*range(100)] * 2)
 
 
-@pytest.mark.not_on_sail("it has a filter")
 @pytest.mark.slow
 def test_slices_undated_datasets_and_texts_go_on_without_their_bad_rows(
     run: Callable[..., Any], gate: GateRequest, tmp_path: Path

@@ -261,7 +261,6 @@ def test_mapped_gates_with_one_target_lose_nothing(run: Run, gates: list[GateReq
     assert found(first) == kept
 
 
-@pytest.mark.not_on_sail("it has a filter")
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "partition_by",

@@ -190,7 +190,6 @@ def test_a_dataset_without_dates_replaces_the_whole_table(
     assert report.datasets[0].condition is None
 
 
-@pytest.mark.not_on_sail("it has a filter")
 def test_only_validated_rows_are_promoted(run: Run, gate: GateRequest, target: str) -> None:
     some = replace(gate, datasets=(replace(gate.datasets[0], filter="amount < 3"),))
     report = run(some)
@@ -229,7 +228,6 @@ def test_a_driver_that_a_cluster_starts_again_replaces_the_rows_of_the_first(
     assert verify_table(StoredResults(gate.results_root), target).differences == ()
 
 
-@pytest.mark.not_on_sail("it has a filter")
 @pytest.mark.few(1)
 @pytest.mark.parametrize("promoted", [True, False])
 def test_a_reader_downstream_gets_exactly_what_was_validated(

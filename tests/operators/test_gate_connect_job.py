@@ -62,6 +62,8 @@ def processes_of(mark: Path) -> list[Path]:
         ({"host": "lake", "port": 15002}, "sc://lake:15002/"),
         ({"conn_type": "spark", "host": "sc://lake:15002"}, "sc://lake:15002/"),
         ({"conn_type": "sc", "host": "lake", "port": 15002}, "sc://lake:15002/"),
+        ({"conn_type": "spark", "host": "sail"}, "sail"),
+        ({"host": "sail"}, "sc://sail/"),  # a server of that name
         ({"host": "sc://lake/", "login": "me", "extra": {"use_ssl": True}}, None),
         ({"host": "lake", "password": TOKEN}, "sc://lake/;token=hush%2Fhush%3D%2B"),
         (

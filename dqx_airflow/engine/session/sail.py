@@ -40,10 +40,17 @@ _log = logging.getLogger("dqx.gate")
 
 INSTALL = "pip install 'dqx-airflow[sail]'"
 INSTEAD = "run this gate on Spark"
-_FORMATS = ("parquet", "delta", "csv")
-"""The formats of files in which Sail has the values that Spark reads: CSV is sent to it."""
-_KNOWN_OPTIONS = {"parquet": ("mergeschema",)}
-"""The options that need not be left out: files that are merged must have the same columns."""
+_FORMATS = ("parquet", "delta", "csv", "json")
+"""The formats of files in which Sail has the values that Spark reads: text is sent to it."""
+_TEXTS = ("csv", "json")
+_KNOWN_OPTIONS = {
+    "parquet": ("mergeschema",),
+    "csv": ("sep", "delimiter", "header", "nullvalue", "encoding", "charset"),
+    "json": ("multiline", "encoding", "charset"),
+}
+"""The options that need not be left out: Parquet that is merged must have the same columns, and
+text is read by this process."""
+_UTF_8 = ("utf-8", "utf8")
 
 STATISTICS_SETTING = "SAIL_EXECUTION__COLLECT_STATISTICS"
 """The setting of a server: without it, a column of a Parquet file whose extremes are equal is read
@@ -125,12 +132,18 @@ def objection_to_source(spark: SparkSession, ref: DatasetRef) -> str | None:
 def _objection_to_files(sail: str, ref: DatasetRef) -> str | None:
     if ref.format not in _FORMATS:
         return f"Sail {sail} may read {ref.format} differently from Spark"
-    if ref.format == "csv" and ref.schema is None:
-        return f"Sail {sail} reads CSV with declared columns only: give the dataset a schema"
-    if ref.format != "csv" and ref.schema is not None:
+    if ref.format in _TEXTS and ref.schema is None:
+        name = ref.format.upper()
+        return f"Sail {sail} reads {name} with declared columns only: give the dataset a schema"
+    if ref.format not in _TEXTS and ref.schema is not None:
         return f"Sail {sail} reads {ref.format} with its own columns only: leave out the schema"
     known = _KNOWN_OPTIONS.get(ref.format, ())
-    options = [name for name, _ in ref.options if name.casefold() not in known]
+    options = [
+        name
+        for name, value in ref.options
+        if name.casefold() not in known
+        or (name.casefold() in ("encoding", "charset") and value.casefold() not in _UTF_8)
+    ]
     if not options:
         return None
     return f"Sail {sail} was not tried with options of a dataset: leave out {', '.join(options)}"

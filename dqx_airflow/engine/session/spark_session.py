@@ -16,7 +16,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dqx_airflow.engine.session.engines import switches_in, versions_of
-from dqx_airflow.engine.session.sail import INSTEAD, engine_version, sail_version
+from dqx_airflow.engine.session.sail import engine_version
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.session.spark_versions import (
     context_of,
@@ -75,8 +75,6 @@ def engine_of(spark: SparkSession) -> dict[str, Any]:
 def objection_to_sql(spark: SparkSession, *, ansi: bool) -> str | None:
     """The reason for not evaluating SQL of a user or of the clause of a contract: the session is
     not in the declared ANSI mode. None if it is."""
-    if (sail := sail_version(spark)) is not None:
-        return f"Sail {sail} may read this SQL differently from Spark: {INSTEAD}"
     actual = has_ansi(spark)
     if actual is ansi:
         return None

@@ -17,8 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from dqx_airflow.datasets.reader_options import given_options, is_on
-from dqx_airflow.engine.sources import csv_headers, csv_quotes
-from dqx_airflow.engine.sources.csv_for_sail import read_strings
+from dqx_airflow.engine.sources import csv_for_sail, csv_headers, csv_quotes, json_for_sail
 from dqx_airflow.engine.sources.listing import DatasetFiles, newest_paths
 from dqx_airflow.engine.sources.text_faults import (
     faults_of,
@@ -97,17 +96,17 @@ def read_texts(
     the columns of all files. Undeclared columns stay as they are.
 
     :param unseen: faults of the text that are left to be found.
-    :param is_sent: true if CSV is read here because this is a Sail.
+    :param is_sent: true if the files are read here because this is a Sail.
     """
     ref = source.ref
     declared = _DeclaredFiles.of(source)
     is_sampled = False
-    if ref.format == "json":
+    if is_sent:
+        strings = declared.sent()
+    elif ref.format == "json":
         sample = newest_paths(source.path, source.listed, MOST_SAMPLED_BYTES)
         is_sampled = bool(sample)
         strings = declared.json(sample)
-    elif is_sent:
-        strings = declared.sent()
     else:
         strings = declared.csv()
     frame = strings.frame
@@ -116,7 +115,7 @@ def read_texts(
     # A line of JSON that is not in its encoding is malformed. A file that is sent was read whole.
     if ref.format == "csv" and not is_sent:
         faults.update(unseen)
-    if not ref.is_lenient:
+    if not ref.is_lenient and not is_sent:
         faults.update(faults_of(ref, struct, is_sampled=is_sampled))
     if faults:
         besides = source.texts(declared.in_folders)
@@ -203,11 +202,12 @@ class _DeclaredFiles:
         return with_faults_as_lines(frame, texts, faults, _LINE)
 
     def sent(self) -> _Strings:
-        """The strings of CSV files that are read here."""
+        """The strings of files that are read here."""
         source = self.source
         spark = self.source.spark
         types = {name: kind.simpleString() for name, kind in self.declared.items()}
-        table = read_strings(source.ref, source.path, source.listed, types, _LINE)
+        reader = json_for_sail if source.ref.format == "json" else csv_for_sail
+        table = reader.read_strings(source.ref, source.path, source.listed, types, _LINE)
         struct = T.StructType([T.StructField(name, T.StringType()) for name in table.column_names])
         view = f"dqx_{uuid.uuid4().hex}"  # which is sent once, and not with every query
         spark.createDataFrame(table, struct).createOrReplaceTempView(view)

@@ -10,6 +10,7 @@ from pyspark.sql import SparkSession
 
 from dqx_airflow.datasets.settings_check import check_ref
 from dqx_airflow.dql.checks import read_only_sql
+from dqx_airflow.engine.proof import sql_on_sail
 from dqx_airflow.engine.session import sail
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.sources import listing
@@ -108,6 +109,10 @@ def _filtered(spark: SparkSession, opened: OpenDataset, condition: str) -> OpenD
     if objection is not None:
         message = f"the filter of dataset '{opened.ref.name}': {objection}"
         raise DatasetError(message, "write one predicate over its columns")
+    if (version := sail.sail_version(spark)) is not None:
+        objection = sql_on_sail.objection_to_filter(version, condition, opened.schema.types)
+        if objection is not None:
+            raise DatasetError(f"the filter of dataset '{opened.ref.name}': {objection}")
     filtered = spark.createDataFrame([], opened.struct).where(condition)
     # Spark Connect checks the condition when the schema is requested.
     struct = filtered.schema

@@ -87,7 +87,7 @@ def _ref_on_sail(
 
     :raises DatasetError: there are no files, or they have different columns that are to be merged.
     """
-    if ref.format == "csv" and not files:
+    if ref.format in ("csv", "json") and not files:
         raise nothing_there(ref, path)
     if ref.format != "parquet" or not ref.options:
         return ref
