@@ -56,6 +56,11 @@ STATISTICS_SETTING = "SAIL_EXECUTION__COLLECT_STATISTICS"
 """The setting of a server: without it, a column of a Parquet file whose extremes are equal is read
 as that value in each row, though NaN is not among the extremes."""
 
+_IDLE_SETTING = "SAIL_SPARK__SESSION_TIMEOUT_SECS"
+"""The setting of a server: after so long without a query, it ends a session."""
+_LONGEST_IDLE_S = 7 * 24 * 60 * 60
+"""A session in a process of ours lives as long as the process, which may wait for people."""
+
 
 @cache
 def own_server() -> Connection:
@@ -72,6 +77,7 @@ def own_server() -> Connection:
     # Otherwise it reports on stderr what it does.
     os.environ.setdefault("RUST_LOG", "off")
     os.environ[STATISTICS_SETTING] = "false"
+    os.environ[_IDLE_SETTING] = str(_LONGEST_IDLE_S)
     server = SparkConnectServer("127.0.0.1", 0)
     server.start(background=True)
     atexit.register(server.stop)
