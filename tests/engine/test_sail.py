@@ -495,7 +495,7 @@ def test_json_is_read_on_sail_as_its_columns_are_declared(session: Any, tmp_path
     assert opened.struct.names == ["id", "day"]
     rows = opened.read(()).selectExpr("id", "day", opened.texts.text("id"), opened.texts.line)
     first, second = (1, date(2024, 3, 1), "1", None), (None, None, "x", None)
-    assert [tuple(row) for row in rows.collect()] == [first, second, (None, None, None, lines[2])]
+    assert {tuple(row) for row in rows.collect()} == {first, second, (None, None, None, lines[2])}
 
 
 def test_csv_that_is_too_large_to_be_sent_is_refused(
