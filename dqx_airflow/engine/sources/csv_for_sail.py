@@ -20,8 +20,7 @@ _READ_OTHERWISE = re.compile(
     r"[\\\0-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]|\r(?!\n)|\A\ufeff|^[ \t]+\r?$", re.MULTILINE
 )
 """Escapes, control characters, a byte order mark, and lines of spaces."""
-_SEPARATORS = {",": ",", ";": ";", "|": "|", ":": ":", "\t": "\t", "\\t": "\t"}
-"""The separators of values by the option."""
+_SEPARATORS = (",", ";", "|", ":", "\t")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +48,9 @@ class _Form:
 
 def _form_of(ref: DatasetRef) -> _Form:
     """:raises DatasetError: the separator was not tried."""
-    given = option_of(ref, "sep") or option_of(ref, "delimiter") or ","
-    separator = _SEPARATORS.get(given)
-    if separator is None:
-        raise refused(ref, f"CSV with the separator {given!r}")
+    separator = option_of(ref, "sep") or option_of(ref, "delimiter") or ","
+    if separator not in _SEPARATORS:
+        raise refused(ref, f"CSV with the separator {separator!r}")
     return _Form(separator, option_of(ref, "nullValue") or None)
 
 

@@ -83,12 +83,15 @@ def _require_no_table(ref: DatasetRef, path: str) -> None:
 def _ref_on_sail(
     spark: SparkSession, ref: DatasetRef, path: str, files: Sequence[DataFile]
 ) -> DatasetRef:
-    """The dataset as Sail has to read it, which knows no options of Parquet.
+    """The dataset as Sail has to read it, which knows no options of Parquet, and no `\\t`.
 
     :raises DatasetError: there are no files, or they have different columns that are to be merged.
     """
     if ref.format in ("csv", "json") and not files:
         raise nothing_there(ref, path)
+    if ref.format == "csv":
+        written = [(name, "\t" if value == "\\t" else value) for name, value in ref.options]
+        return replace(ref, options=tuple(written))
     if ref.format != "parquet" or not ref.options:
         return ref
     if merges_schemas(spark, ref):
