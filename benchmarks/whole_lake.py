@@ -250,15 +250,15 @@ def main() -> None:
 def report(found: dict[str, list[dict[str, object]]], planted: dict[str, str]) -> None:
     """Prints which faults were found, and which tables are said to have some without one."""
     rows = found["tables"]
-    wrong = {str(row["place"]) for row in rows if row["wrong"] or row["problem"]}
+    wrong = {str(row["location"]) for row in rows if row["wrong"] or row["problem"]}
     missed = {place: fault for place, fault in planted.items() if place not in wrong}
     print(f"    {len(planted) - len(missed)} of {len(planted)} faults found")
     for place, fault in missed.items():
         print(f"    missed: {fault} in {place}")
     for row in rows:
-        if row["place"] in wrong - {*planted}:
+        if row["location"] in wrong - {*planted}:
             print(f"    without a fault: {row['place']}: {row['wrong'] or row['problem']}")
-    blocking = [claim for claim in found["claims"] if claim["blocks"]]
+    blocking = [claim for claim in found["assertions"] if claim["blocks"]]
     print(f"    {len(blocking)} of {len(found['claims'])} assertions may block", flush=True)
 
 

@@ -12,6 +12,7 @@ import typer
 
 from dqx_airflow.cli import command
 from dqx_airflow.cli.arguments import ONE_DATASET_FORM, ConnectionOption, datasets_of
+from dqx_airflow.cli.lineage.coverage import EventsOption
 from dqx_airflow.datasets.dqx_toml import literal
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.errors import RequestError
@@ -32,7 +33,7 @@ def init(
     dataset: Annotated[list[str] | None, typer.Option(metavar=ONE_DATASET_FORM)] = None,
     only: Annotated[list[str] | None, typer.Option(metavar="PATTERN")] = None,
     exclude: Annotated[list[str] | None, typer.Option(metavar="PATTERN")] = None,
-    events: list[Path] | None = None,
+    events: EventsOption = None,
     connection: ConnectionOption = None,
     days: Annotated[int, typer.Option(min=1, max=MOST_DAYS)] = 30,
     calls_per_month: Annotated[
@@ -60,8 +61,9 @@ def init(
     :param only: Only tables whose path below the folder, or whose name, matches; * and ? are
         wildcards. Repeatable.
     :param exclude: No tables whose path or name matches. Repeatable.
-    :param events: OpenLineage events of any producer, in files or folders: the report begins with
-        the tables that most jobs read. Without --dataset, their tables are drafted. Repeatable.
+    :param events: OpenLineage events of any producer, in files or folders or of a Marquez: the
+        report begins with the tables that most jobs read. Without --dataset, their tables are
+        drafted. Repeatable.
     :param days: The number of days to look at, up to the newest one, if there are many tables.
     :param calls_per_month: Also write blocking.sh, which lets those assertions block that would
         together call at most this often, as evaluated on past days. Run it yourself.

@@ -15,6 +15,7 @@ import pytest
 
 from dqx_airflow.datasets.dqx_toml import Settings, read_settings
 from tests.command_line import dql
+from tests.http_stub import Asked, Reply, http_stub
 from tests.small_lakes import write_parquet, write_small_lake
 
 DAYS = [date(2024, 3, 1) + timedelta(days=number) for number in range(14)]
@@ -36,7 +37,7 @@ def report_of(gates: Path, *arguments: str | Path) -> dict[str, dict[str, Any]]:
     """The rows of the report by place, in their order."""
     done = dql("init", gates, *arguments, "--format", "json")
     assert done.returncode == 0, done.output
-    return {row["place"]: row for row in json.loads(done.stdout)["tables"]}
+    return {row["location"]: row for row in json.loads(done.stdout)["tables"]}
 
 
 def an_order_table() -> pa.Table:
@@ -130,11 +131,11 @@ def test_tables_of_a_spark_catalog_are_drafted(spark: Any, tmp_path: Path) -> No
 def test_locations_are_a_list_on_the_command_line_or_in_a_file(lake: Path, tmp_path: Path) -> None:
     several = ("--dataset", lake / "sales" / "orders", "--dataset", lake / "ref")
     rows = report_of(tmp_path / "gates", *several)
-    assert {row["name"] for row in rows.values()} == {"broken", "countries", "orders"}
+    assert {row["dataset"] for row in rows.values()} == {"broken", "countries", "orders"}
     file = tmp_path / "tables.txt"
     file.write_text(f"# ours\n{lake / 'sales' / 'orders'}\n\n{lake / 'ref'}  # small\n")
     again = report_of(tmp_path / "other", "--dataset", f"@{file}")
-    assert {row["name"] for row in again.values()} == {"broken", "countries", "orders"}
+    assert {row["dataset"] for row in again.values()} == {"broken", "countries", "orders"}
     assert "orders" in settings_of(tmp_path / "other").refs
     done = dql("init", tmp_path / "other", "--dataset", "@nowhere.txt")
     assert done.returncode == 2
@@ -186,12 +187,31 @@ def test_tables_of_lineage_events_are_drafted_or_rows_with_the_reason(
     events: Path, tmp_path: Path
 ) -> None:
     rows = report_of(tmp_path / "gates", "--events", events)
-    problems = {row["name"]: row["problem"] for row in rows.values()}
+    problems = {row["dataset"]: row["problem"] for row in rows.values()}
     assert [name for name, problem in problems.items() if not problem] == [
         *("customers", "orders", "visits")
     ]
     assert problems["gone"] == "events name it, and nothing is there on this machine"
     assert {*settings_of(tmp_path / "gates").refs} >= {"customers", "orders", "visits"}
+
+
+def test_events_may_be_those_of_a_marquez(lake: Path, events: Path, tmp_path: Path) -> None:
+    stored = [json.loads(line) for line in events.read_text().splitlines()]
+    asked = []
+
+    def answer(request: Asked) -> Reply:
+        asked.append(request.path)
+        return Reply(body={"events": stored, "totalCount": len(stored)})
+
+    with http_stub(answer) as address:
+        rows = report_of(tmp_path / "gates", "--dataset", lake, "--events", address)
+        done = dql("lineage", "coverage", "--events", f"{address}/", "--format", "json")
+    assert {path.partition("?")[0] for path in asked} == {"/api/v1/events/lineage"}
+    assert [*rows][:2] == ["sales/customers", "sales/orders"]
+    assert json.loads(done.stdout)["totals"]["tables"] == 5
+    done = dql("init", tmp_path / "gates", "--dataset", lake, "--events", address)
+    assert done.returncode == 2
+    assert f"no events at {address}" in done.output
 
 
 # The page and the diff ---------------------------------------------------------------------------

@@ -121,14 +121,14 @@ class LakeOptions:
     """The options of `dql init` that count for many tables, as they are typed.
 
     :param locations: where the tables are, see `LakeSources`.
-    :param events: files with lineage events.
+    :param events: files with lineage events, or the address of a Marquez.
     :param is_dry: whether to print what would be written, and to write nothing.
     """
 
     locations: Sequence[str] = ()
     only: Sequence[str] = ()
     exclude: Sequence[str] = ()
-    events: Sequence[Path] = ()
+    events: Sequence[str] = ()
     connection: str | None = None
     days: int = 30
     calls_per_month: float | None = None

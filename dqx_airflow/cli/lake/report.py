@@ -50,7 +50,7 @@ class TableRow:
     :param wrong: what is wrong in its data today.
     :param new_columns: the columns that it did not have when it was drafted.
     :param problem: why no suite could be drafted; empty if there is one.
-    :param location: its path, or its name in a catalog.
+    :param source: its path, or its full name in a catalog.
     """
 
     name: str
@@ -68,7 +68,7 @@ class TableRow:
     wrong: tuple[str, ...] = ()
     new_columns: tuple[str, ...] = ()
     problem: str = ""
-    location: str = ""
+    source: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class LakeReport:
     def ranked(self, readers_of: Callable[[str], int]) -> LakeReport:
         """The report with the tables first that most jobs read, and of these the faulty ones."""
         rows = [
-            replace(row, readers=readers_of(row.location)) if row.location else row
+            replace(row, readers=readers_of(row.source)) if row.source else row
             for row in self.tables
         ]
         rows.sort(key=lambda row: (-(row.readers or 0), not row.wrong, row.place))
@@ -134,10 +134,10 @@ def lake_report(
 
 def _row(draft: TableDraft, references: Sequence[Reference], earlier: KeptDraft | None) -> TableRow:
     table = draft.table
-    location = table.location.encode(errors="backslashreplace").decode()
+    source = table.location.encode(errors="backslashreplace").decode()
     if draft.problem:
         row = TableRow(table.name, table.place, "not read", problem=draft.problem)
-        return replace(row, location=location)
+        return replace(row, source=source)
     missing = [
         f"{one.missing_rows} rows have {one.column} values that are not in {one.to_table}"
         for one in references
@@ -162,7 +162,7 @@ def _row(draft: TableDraft, references: Sequence[Reference], earlier: KeptDraft 
         warnings_per_month=_per_month(draft.failing_days),
         wrong=(*draft.wrong, *missing),
         new_columns=tuple(new_columns),
-        location=location,
+        source=source,
     )
 
 

@@ -196,7 +196,7 @@ def _of_flow(place: str) -> FoundTable:
     return table_of_catalog(place, place.split("."))
 
 
-def flow_of(events: Sequence[Path]) -> Flow | None:
+def flow_of(events: Sequence[str]) -> Flow | None:
     """The flow in lineage events; None without events.
 
     :raises RequestError: there are none at a path, or something there is not an event.

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import date
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
@@ -19,11 +19,15 @@ from dqx_airflow.cli.stores import ResultsRootOption, optional_results
 from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import RequestError
 from dqx_airflow.lineage.coverage import Flow, TableCoverage, event_files
+from dqx_airflow.lineage.marquez import events_of_marquez
 from dqx_airflow.values import GateRequest
 from dqx_airflow.values.output_form import output_form
+from dqx_airflow.values.redact import redact
 
 if TYPE_CHECKING:
     from dqx_airflow.results.query import StoredResults
+
+EventsOption: TypeAlias = Annotated[list[str] | None, typer.Option(metavar="PATH|URL")]
 
 _EVENTS = frozenset({".json", ".jsonl"})
 _HEAD = ("place", "read by", "checked by", "last run", "columns seen", "not seen")
@@ -33,7 +37,7 @@ _HINT = "give files with OpenLineage events: one as JSON, or one in each line"
 def coverage(
     suites: Annotated[list[Path] | None, typer.Argument(metavar="SUITE...")] = None,
     *,
-    events: list[Path] | None = None,
+    events: EventsOption = None,
     contract: list[Path] | None = None,
     results_root: ResultsRootOption = None,
     dataset: DatasetOption = None,
@@ -54,8 +58,8 @@ def coverage(
 
     :param suites: Suites or contracts that gates enforce, or folders with .dql files. Their
         datasets come from dqx.toml and --dataset.
-    :param events: OpenLineage events of any producer: a file with one event, or one in each line,
-        or a folder with .json and .jsonl files. Repeatable.
+    :param events: OpenLineage events of any producer: a file with one event, or one in each line, a
+        folder with .json and .jsonl files, or the address of a Marquez. Repeatable.
     :param contract: A contract, whose tables and columns count as known, not as checked.
         Repeatable.
     :param results_root: The root of the results store, whose gates count, with their last runs;
@@ -104,19 +108,37 @@ def _row(table: TableCoverage) -> tuple[str, ...]:
     )
 
 
-def add_events(flow: Flow, paths: Iterable[Path]) -> None:
-    """Adds the events in files.
+def add_events(flow: Flow, places: Iterable[str]) -> None:
+    """Adds the events in files, or of a Marquez.
 
     :raises RequestError: there is no file at a path, or something there is not an event.
     """
     wrong = []
-    for path in paths:
+    for place in places:
+        if place.startswith(("http://", "https://")):
+            wrong += _events_of_marquez(flow, place)
+            continue
+        path = Path(place)
         files = event_files(path)
         if not files:
             raise RequestError(f"no events found at {path}", command.what_to_give(path, _EVENTS))
         wrong += [f"{file}:{line}" for file in files for line in flow.add_file(file)]
     if wrong:
         raise RequestError(f"no OpenLineage event at {', '.join(wrong[:20])}", _HINT)
+
+
+def _events_of_marquez(flow: Flow, address: str) -> list[str]:
+    """Adds the events of a Marquez; those that are none, as they are reported.
+
+    :raises RequestError: it cannot be read.
+    """
+    wrong = []
+    for number, event in enumerate(events_of_marquez(address), start=1):
+        try:
+            flow.add_event(event)
+        except (AttributeError, KeyError, TypeError):
+            wrong.append(f"{redact(address)}, number {number}")
+    return wrong
 
 
 def _add_suite(flow: Flow, request: GateRequest, *, is_enforced: bool) -> None:
