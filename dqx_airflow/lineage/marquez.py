@@ -31,7 +31,7 @@ def events_of_marquez(address: str) -> Iterator[Any]:
 def _page(address: str, offset: int) -> list[Any]:
     import requests
 
-    asked = {"limit": _PAGE, "offset": offset, "sortDirection": "desc"}
+    asked: dict[str, str | int] = {"limit": _PAGE, "offset": offset, "sortDirection": "desc"}
     try:
         response = requests.get(
             address.rstrip("/") + _PATH, params=asked, timeout=_TIMEOUT_S, allow_redirects=False
