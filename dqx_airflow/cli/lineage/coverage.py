@@ -14,12 +14,12 @@ import typer
 from dqx_airflow.cli import command, exit_codes
 from dqx_airflow.cli.arguments import ConfigOption, DatasetOption, Options
 from dqx_airflow.cli.days import MinShareOption
+from dqx_airflow.cli.lineage.marquez import events_of_marquez
 from dqx_airflow.cli.reports import print_table
 from dqx_airflow.cli.stores import ResultsRootOption, optional_results
 from dqx_airflow.diagnostics.machine_formats import json_text
 from dqx_airflow.errors import RequestError
 from dqx_airflow.lineage.coverage import Flow, TableCoverage, event_files
-from dqx_airflow.lineage.marquez import events_of_marquez
 from dqx_airflow.values import GateRequest
 from dqx_airflow.values.output_form import output_form
 from dqx_airflow.values.redact import redact
