@@ -146,11 +146,14 @@ def write(table: pa.Table, path: Path, form: str) -> Path:
 
 
 def write_lake(
-    root: Path, tables: int, rows: int, large: int, seed: int = 1, today: date | None = None
+    root: Path, tables: int, rows: int, large: int, with_fault: int = _WITH_FAULT
 ) -> dict[str, str]:
-    """Writes tables of all forms; the faults by place."""
-    rng = np.random.default_rng(seed)
-    on = today or datetime.now(timezone.utc).date()
+    """Writes tables of all forms; the faults by place.
+
+    :param with_fault: one table in this number has a fault.
+    """
+    rng = np.random.default_rng(1)
+    on = datetime.now(timezone.utc).date()
     groups = max(1, tables // 30)
     for group in range(groups):
         ids = np.arange(_KEYS_OF_DIMENSION)
@@ -167,7 +170,7 @@ def write_lake(
         form = "parquet" if is_large else _FORMATS[number % len(_FORMATS)]
         table = facts(size, f"dim_{group}", on, rng)
         name = ""
-        if number % _WITH_FAULT == _WITH_FAULT - 1:
+        if number % with_fault == with_fault - 1:
             name = next(faults)
             if name == "cut off":
                 form = "parquet"
