@@ -20,7 +20,8 @@ from pyspark.sql import SparkSession
 from dqx_airflow.datasets.spark_address import Connection, connection_of
 from dqx_airflow.engine.job import run_gates, run_job
 from dqx_airflow.engine.session.connection import open_session, spark_errors_explained
-from dqx_airflow.engine.session.job_ending import JobEnding
+from dqx_airflow.engine.session.job_ending import JobEnding, signs_of_life
+from dqx_airflow.engine.session.launch import job_arguments
 from dqx_airflow.errors import DqxError
 from dqx_airflow.values import GateReport, GateRequest
 from dqx_airflow.values.json_form import EXIT_INFRASTRUCTURE
@@ -41,14 +42,19 @@ def main(arguments: Sequence[str]) -> int:
         print(f"error: {error}", file=sys.stderr)
         return EXIT_INFRASTRUCTURE
 
+    session = ending.opening(lambda name: _open(connection, name, message["settings"]))
+
     def run(request: GateRequest) -> tuple[GateReport, ...]:
-        session = ending.opening(lambda name: _open(connection, name, message["settings"]))
         with spark_errors_explained(connection):
             reports = run_gates(request.parts, session)
             ending.close()
             return reports
 
-    return run_job(arguments, run, ending)
+    given, taken = job_arguments(arguments)
+    with signs_of_life(taken, ending) as note:
+        code = run_job(given, run, ending, session)
+        note(code)
+    return code
 
 
 def _end_with(task: IO[bytes], ending: JobEnding) -> None:

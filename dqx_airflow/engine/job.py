@@ -9,10 +9,10 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from pyspark.sql import SparkSession
 
@@ -33,7 +33,7 @@ from dqx_airflow.results.proofs import read_proofs
 from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.receipts import ReceiptWriter, signing_key
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.values import GateReport, GateRequest
+from dqx_airflow.values import GateReport, GateRequest, SourceFile
 from dqx_airflow.values.json_form import (
     EXIT_INFRASTRUCTURE,
     EXIT_REPORTED,
@@ -69,7 +69,7 @@ def main(
         return run_gates(request.parts, lambda name: without_log(opening(name), request.datasets))
 
     with signs_of_life(taken, ending) as note:
-        code = run_job(arguments, run, ending)
+        code = run_job(arguments, run, ending, opening)
         note(code)
     return code
 
@@ -78,16 +78,35 @@ def run_job(
     arguments: Sequence[str],
     run: Callable[[GateRequest], tuple[GateReport, ...]],
     ending: JobEnding,
+    open_session: Callable[[str], SparkSession],
 ) -> int:
-    """Runs the gate like `main`, with a given function for the gate and a given `JobEnding`."""
+    """Runs the gate like `main`, with a given function for the gate and a given `JobEnding`.
+
+    :param open_session: returns the session that the gates of a batch share.
+    """
     # Spark and its gateway are verbose; our messages, and events for the console, are worth a line.
     logging.basicConfig(format="%(name)s: %(message)s", stream=sys.stderr)
     quiet_pyspark()
     for name in ("dqx", "dqx_airflow", "openlineage.client.transport.console"):
         logging.getLogger(name).setLevel(logging.INFO)
-    request = None
     try:
         request = from_arguments(arguments)
+    except DqxError as error:
+        ending.finish()
+        ending.reason = _reason(error, None)
+        return _report_failure(error, None)
+    if isinstance(request, GateRequest):
+        return run_request(request, run, ending)
+    from dqx_airflow.engine.batch_job import run_batch
+
+    return run_batch(request, open_session, ending)
+
+
+def run_request(
+    request: GateRequest, run: Callable[[GateRequest], tuple[GateReport, ...]], ending: JobEnding
+) -> int:
+    """Runs a gate until its deadline, prints its verdicts, and returns the exit code."""
+    try:
         ending.end_after(request.timeout_s)
         reports = run(request)
     except Exception as error:
@@ -103,8 +122,14 @@ def run_job(
     return EXIT_REPORTED
 
 
+Deliver: TypeAlias = "Callable[[Sequence[tuple[GateReport, Iterable[SourceFile]]]], None]"
+"""Writes reports, each with the sources whose digests it contains."""
+
+
 def run_gates(
-    requests: Sequence[GateRequest], session: Callable[[str], SparkSession]
+    requests: Sequence[GateRequest],
+    session: Callable[[str], SparkSession],
+    deliver: Deliver | None = None,
 ) -> tuple[GateReport, ...]:
     """Checks, scans once, judges each request, and writes the reports, between lineage events.
 
@@ -115,6 +140,7 @@ def run_gates(
         datasets with the same name.
     :param session: returns the Spark session for an application name. Called after the suites and
         the results store were checked.
+    :param deliver: writes the reports; by default into the results store.
     :raises SourceError: a suite has errors.
     :raises RequestError: a request contradicts itself, or selects something that does not exist, or
         the key of receipts cannot be used.
@@ -153,7 +179,8 @@ def run_gates(
         reports = validate(parts, Run(spark, started, receipts, known, cache))
         require_time(first, started)
         sources = [part.request.sources for part in parts]
-        store.write_all(list(zip(reports, sources, strict=True)))
+        write = deliver or store.write_all
+        write(list(zip(reports, sources, strict=True)))
         for report in reports:
             end(report)
     return reports

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dqx_airflow.operators.exceptions import GateInfrastructureError as GateInfrastructureError
     from dqx_airflow.operators.exceptions import GateMisconfiguredError as GateMisconfiguredError
     from dqx_airflow.operators.exceptions import GateTimeoutError as GateTimeoutError
+    from dqx_airflow.operators.gate_batch import GateBatchOperator as GateBatchOperator
     from dqx_airflow.operators.notifications import GateNotification as GateNotification
     from dqx_airflow.operators.notifications import gate_notification as gate_notification
     from dqx_airflow.operators.notifications import notify_on_change as notify_on_change
@@ -32,6 +33,7 @@ _NAMES, __getattr__ = lazy_names(
         "dql_gate": "DqlGateOperator",
         "exceptions": "GateBlockedError GateBrokenError GateInfrastructureError "
         "GateMisconfiguredError GateTimeoutError",
+        "gate_batch": "GateBatchOperator",
         "notifications": "GateNotification gate_notification notify_on_change notify_with",
         "toml_gates": "gates_of",
     },

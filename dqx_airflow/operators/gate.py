@@ -259,6 +259,8 @@ class GateOperator(SparkJobOperator):
     outlets: list[Any]
     open_settings: tuple[str, ...] = ()
     """The names of the settings that are templates, or outputs of tasks."""
+    batch: str | None = None
+    """The task that judges this gate together with others, a `GateBatchOperator`."""
     report: GateReport | None = None
     _answer = ""
     request: GateRequest | None = None
@@ -453,19 +455,42 @@ class GateOperator(SparkJobOperator):
         :raises GateMisconfiguredError: the gate cannot run as it is written.
         :raises GateInfrastructureError: there is no report; the task is retried as it says.
         """
-        self._check_settings()
         self.report = None
+        return self._judge(self.prepared_request(context), context)
+
+    def prepared_request(self, context: Any) -> GateRequest:
+        """The request of this task run with everything that its job reads, after all checks.
+
+        :raises GateMisconfiguredError: the gate cannot run as it is written.
+        """
+        self.read_settings()
+        self._check_settings()
         self.request = self.build_request(context)
-        return self._judge(self.check_source(self.request), context)
+        return self.check_source(self.request)
+
+    @property
+    def results_location(self) -> ResultsLocation:
+        """The location of the results, once there is a request."""
+        return self._results_location
+
+    @property
+    def databases(self) -> Mapping[str, DatabaseConnection]:
+        """The databases that the request reads, by connection, once there is one."""
+        return self._databases
 
     def _judge(self, request: GateRequest, context: Any) -> str:
-        """Runs the job of a request, unless this attempt has its reports, and ends the task."""
+        """Runs the job of a request, unless this attempt has its reports, or a batch has judged it,
+        and ends the task."""
         from dqx_airflow.operators.ending import require_reports, stored_reports
 
         started = time.time()
         self.request = request
         connection = require_connection(self._conn_id) if self.submit is None else None
         reports = stored_reports(request, self._results_location)
+        if reports is None and self.batch is not None:
+            from dqx_airflow.operators.gate_batch import reports_of_batch
+
+            reports = reports_of_batch(self, request, context)
         if reports is None and self.submit is not None:
             ending = self._run_on_service(self.submit, request, context, started)
             reports = require_reports(request, self._results_location, ending, self.log)

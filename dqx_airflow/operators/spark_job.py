@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dqx_airflow.operators.results_location import ResultsLocation
     from dqx_airflow.operators.spark_log import SparkLog
     from dqx_airflow.operators.submitters import SubmittedJob, Submitter
-    from dqx_airflow.values import GateRequest
+    from dqx_airflow.values import JobRequest
 
 _RM_ADDRESS = "yarn_resourcemanager_webapp_address"
 _POD_NAME = "spark.kubernetes.driver.pod.name"
@@ -78,7 +78,7 @@ class SparkJobOperator(SparkSubmitOperator):
     _is_killed = False
     _knows_resource_manager = False
 
-    def run_job(self, request: GateRequest, connection: Any, context: Any) -> Ending | None:
+    def run_job(self, request: JobRequest, connection: Any, context: Any) -> Ending | None:
         """Runs the job, and returns how it ended; None if it continues, as `driver` in a cluster.
 
         :raises GateMisconfiguredError: it cannot be run with these settings.
@@ -102,8 +102,14 @@ class SparkJobOperator(SparkSubmitOperator):
             self.log.warning("%s; looking for the report of the gate", ending.how)
         return ending if self.driver is None else None
 
+    def arguments_of(self, request: JobRequest) -> list[str]:
+        """The arguments that pass a request to its job."""
+        from dqx_airflow.values.json_form import to_arguments
+
+        return to_arguments(request)
+
     def start_on_service(
-        self, submitter: Submitter, request: GateRequest, location: ResultsLocation
+        self, submitter: Submitter, request: JobRequest, location: ResultsLocation
     ) -> SubmittedJob:
         """Starts the job of a request on a service, where it continues as `driver`.
 
@@ -207,12 +213,11 @@ class SparkJobOperator(SparkSubmitOperator):
             self.log.warning("the request of this gate stays in the store: %s", error)
 
     def _run_over_connect(
-        self, request: GateRequest, connection: Any, spark_log: SparkLog
+        self, request: JobRequest, connection: Any, spark_log: SparkLog
     ) -> Ending:
         """Runs the job in a separate process here, with its Spark on a server."""
         from dqx_airflow.operators.connect_process import ConnectJob
         from dqx_airflow.operators.ending import ending_of_code
-        from dqx_airflow.values.json_form import to_arguments
 
         unused = [name for name in _OF_SUBMISSION if self._is_given(name)]
         if unused:
@@ -223,24 +228,23 @@ class SparkJobOperator(SparkSubmitOperator):
         address, secrets = connect_address(connection)
         settings = {**request.session_settings, **(self.conf or {})}
         self._connect_job = job = ConnectJob(address, settings, secrets)
-        code = job.run(to_arguments(request), self.env_vars or {}, spark_log.add)
+        code = job.run(self.arguments_of(request), self.env_vars or {}, spark_log.add)
         return ending_of_code(code, request.timeout_s)
 
     def _is_given(self, argument: str) -> bool:
         return bool(getattr(self, argument, None) or getattr(self, f"_{argument}", None))
 
     def _submit(
-        self, request: GateRequest, connection: Any, context: Any, spark_log: SparkLog
+        self, request: JobRequest, connection: Any, context: Any, spark_log: SparkLog
     ) -> Ending:
         """Runs the job by `spark-submit`."""
         from dqx_airflow.operators.ending import ending_of_submission
         from dqx_airflow.operators.local_driver import local_driver_conf, local_driver_env
         from dqx_airflow.values.files import shipped
-        from dqx_airflow.values.json_form import to_arguments
 
         self.application = self.application or str(shipped("spark_jobs/gate_job.py"))
         self.name = self.name or _NAME
-        self.application_args = to_arguments(request)
+        self.application_args = self.arguments_of(request)
         # A listener of the cluster would name the datasets again, for a third job.
         self.conf: dict[str, str] = {
             _LISTENER_DISABLED: "true",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from fnmatch import fnmatchcase
 from functools import lru_cache
@@ -36,6 +36,7 @@ def gates_of(
     only: Patterns = None,
     exclude: Patterns = None,
     group_by: Literal["group", "owner"] | None = "group",
+    batch: bool | Mapping[str, Any] = False,
     **arguments: Any,
 ) -> dict[str, DqlGateOperator]:
     """A gate for each `[gates.NAME]` of a `dqx.toml`, in the current DAG.
@@ -52,6 +53,9 @@ def gates_of(
         Give one, a list, or several separated by commas.
     :param exclude: patterns of names or groups: no gates that match one of them.
     :param group_by: the task groups: by the `group` of gates, by their `owner`, or none.
+    :param batch: judges the gates in one Spark, before their tasks begin, by a `GateBatchOperator`
+        with the task id `gate_batch`. A mapping gives it arguments, such as `{"at_once": 2,
+        "driver_memory": "4g"}`; it has those of the gates for Spark.
     :param arguments: arguments of all gates, such as `certify_partitions=True` or `pool="spark"`.
         They take precedence over `[defaults]`, and the settings of a single gate over both.
     :return: the gates by their names.
@@ -70,7 +74,38 @@ def gates_of(
             for gate in members:
                 given = {name: _settings(datasets[name]) for name in gate.datasets}
                 tasks[gate.name] = _task(read, gate, given, shared)
+    if batch is not False:
+        _batch(tasks, batch, arguments)
     return tasks
+
+
+_BATCH = "gate_batch"
+_OF_EACH_GATE = ("outlets", "inlets", "execution_timeout", "owner", "doc_md", "trigger_rule")
+"""Arguments of tasks that are about a gate, and not about the Spark that judges it."""
+
+
+def _batch(
+    gates: Mapping[str, DqlGateOperator],
+    given: bool | Mapping[str, Any],
+    arguments: Mapping[str, Any],
+) -> None:
+    """The batch before some gates, with their arguments for Spark.
+
+    :raises GateMisconfiguredError: `batch` is neither a truth value nor a mapping.
+    """
+    from dqx_airflow.operators.gate_batch import GateBatchOperator
+
+    if given is not True and not isinstance(given, Mapping):
+        message = f"gates_of: batch={given!r}: write True, or a mapping of arguments"
+        raise GateMisconfiguredError(message)
+    own: dict[str, Any] = {"task_id": _BATCH}
+    for name, value in arguments.items():
+        is_of_gates = name in DqlGateOperator.checked_arguments and name not in ("submit", "conf")
+        if not is_of_gates and name not in _OF_EACH_GATE and not name.startswith("on_"):
+            own[name] = value
+    own.pop("deferrable", None)
+    own.update({} if given is True else given)
+    GateBatchOperator(gates=gates.values(), **own)
 
 
 def _read(settings: str | os.PathLike[str]) -> Settings:

@@ -40,7 +40,7 @@ from deltalake.fs import DeltaStorageHandler
 from dqx_airflow.datasets.delta_log import table_files
 from dqx_airflow.errors import DqxError, RequestError, StoreError
 from dqx_airflow.results.tables import ResultsRoot, locate, store_errors
-from dqx_airflow.values import GateRequest
+from dqx_airflow.values import JobRequest
 from dqx_airflow.values.json_form import EXIT_INFRASTRUCTURE, FLAG, to_arguments
 
 _FOLDER = "_dqx_requests"
@@ -93,7 +93,7 @@ class TakenRequest:
     arguments: list[str]
     taker: Taker
     warning: str | None = None
-    _place: _Place = field(repr=False, kw_only=True)
+    _place: StoredPlace = field(repr=False, kw_only=True)
     _signs: int = 0
 
     def sign(self) -> None:
@@ -122,8 +122,9 @@ class TakenRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """The location of a stored request and of the files beside it."""
+class StoredPlace:
+    """The location of something that one process takes, such as a request, and of the files beside
+    it."""
 
     location: ResultsRoot
     path: str
@@ -206,7 +207,14 @@ class _Place:
 
     def delete_claim(self) -> None:
         """:raises StoreError: it cannot be deleted."""
-        folder = f"{self.path}{_TAKEN}"
+        self.delete_folder(_TAKEN)
+
+    def delete_folder(self, suffix: str = "") -> None:
+        """Deletes the folder at this path, if it exists, with everything in it.
+
+        :raises StoreError: it cannot be deleted.
+        """
+        folder = f"{self.path}{suffix}"
         with store_errors(self.location, "delete from"), suppress(FileNotFoundError):
             if self.location.is_local:
                 shutil.rmtree(Path(self.location.root) / folder)
@@ -214,16 +222,24 @@ class _Place:
                 self._handler.delete_dir(folder)
 
 
-def store_request(location: ResultsRoot, request: GateRequest) -> str:
+def require_root(location: ResultsRoot) -> None:
+    """Creates the folder of a local store.
+
+    :raises StoreError: that is not possible.
+    """
+    if location.is_local:
+        with store_errors(location, "write"):
+            Path(location.root).mkdir(parents=True, exist_ok=True)
+
+
+def store_request(location: ResultsRoot, request: JobRequest) -> str:
     """Writes a request; returns its address, which `take_request` reads.
 
     :raises StoreError: the store cannot be written.
     """
     content = "".join(to_arguments(request)[1:]).encode()
-    place = _Place(location, f"{_FOLDER}/{hashlib.sha256(content).hexdigest()}")
-    if location.is_local:
-        with store_errors(location, "write"):
-            Path(location.root).mkdir(parents=True, exist_ok=True)
+    place = StoredPlace(location, f"{_FOLDER}/{hashlib.sha256(content).hexdigest()}")
+    require_root(location)
     place.write("", content)
     return place.address
 
@@ -326,6 +342,6 @@ def _gone(address: str) -> StoreError:
     )
 
 
-def _place(address: str, options: Mapping[str, str] | None) -> _Place:
+def _place(address: str, options: Mapping[str, str] | None) -> StoredPlace:
     root, folder, name = address.rsplit("/", 2)
-    return _Place(locate(root, options), f"{folder}/{name}")
+    return StoredPlace(locate(root, options), f"{folder}/{name}")

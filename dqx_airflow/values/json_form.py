@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values.exact import exact_text, nearest_float, parse_exact
 from dqx_airflow.values.report import MetricResult, MetricValue, Verdict
-from dqx_airflow.values.request import GateRequest
+from dqx_airflow.values.request import BatchRequest, GateRequest, JobRequest
 
 T = TypeVar("T")
 
@@ -140,18 +140,22 @@ EXIT_TIMED_OUT = 124
 
 _LONGEST_ARGUMENT = 500
 _LARGEST_REQUEST = 64 * 2**20
+_OF_A_BATCH = b"batch "
+"""The beginning of a packed request for several gates; the JSON form follows."""
 
 
-def to_arguments(request: GateRequest) -> list[str]:
+def to_arguments(request: JobRequest) -> list[str]:
     """The arguments that pass the request to the job."""
-    packed = zlib.compress(to_json(request).encode(), level=9)
-    text = base64.urlsafe_b64encode(packed).decode()
+    content = to_json(request).encode()
+    if isinstance(request, BatchRequest):
+        content = _OF_A_BATCH + content
+    text = base64.urlsafe_b64encode(zlib.compress(content, level=9)).decode()
     cuts = range(0, len(text), _LONGEST_ARGUMENT)
     return [FLAG, *(text[start : start + _LONGEST_ARGUMENT] for start in cuts)]
 
 
-def from_arguments(arguments: Sequence[str]) -> GateRequest:
-    """The request that `to_arguments` packed.
+def from_arguments(arguments: Sequence[str]) -> JobRequest:
+    """The request of a gate, or of a batch of gates, that `to_arguments` packed.
 
     :raises RequestError: these are not such arguments.
     """
@@ -164,6 +168,8 @@ def from_arguments(arguments: Sequence[str]) -> GateRequest:
         text = unpacker.decompress(packed, _LARGEST_REQUEST)
         if not unpacker.eof:
             raise ValueError("it is truncated or too large")
+        if text.startswith(_OF_A_BATCH):
+            return from_json(BatchRequest, text.removeprefix(_OF_A_BATCH))
         return from_json(GateRequest, text)
     except (binascii.Error, zlib.error, ValueError, RecursionError) as error:
         raise RequestError(

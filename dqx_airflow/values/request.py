@@ -446,6 +446,39 @@ class GateRequest(RunOptions):
         return tuple({file.name: file for file in files}.values())
 
 
+@dataclass(frozen=True, slots=True)
+class BatchRequest:
+    """The requests of several gates, which one job judges in one Spark, each by itself.
+
+    `run_key` is the key of the batch as a task. `batch` and `run` are where its gates look for
+    their reports, as in `BatchReports`. `timeout_s` is the time in seconds after which the job ends
+    itself; each gate has its own besides. `at_once` is the number of gates that are judged at the
+    same time.
+    """
+
+    run_key: RunKey
+    results_root: str
+    batch: str
+    run: str
+    requests: tuple[GateRequest, ...]
+    timeout_s: float | None = None
+    at_once: int = 1
+
+    @property
+    def job_key(self) -> RunKey:
+        """The run key of the batch."""
+        return self.run_key
+
+    @property
+    def session_settings(self) -> dict[str, str]:
+        """The settings of its Spark session, which its gates share."""
+        return self.requests[0].session_settings
+
+
+JobRequest: TypeAlias = "GateRequest | BatchRequest"
+"""Anything that a job can be submitted for."""
+
+
 def _part_of(request: GateRequest, part: GatePart) -> GateRequest:
     if part.suite is None:
         return replace(request, run_key=part.run_key)

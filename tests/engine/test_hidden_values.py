@@ -175,7 +175,7 @@ def test_an_error_that_ends_a_job_quotes_no_masked_value(
     def broken(_: str) -> Any:
         raise ValueError("[CAST_INVALID_INPUT] The value 'CANARY1' is no int; kind=CANARY2/part")
 
-    code = run_job(to_arguments(gate), lambda one: run_gates([one], broken), JobEnding())
+    code = run_job(to_arguments(gate), lambda one: run_gates([one], broken), JobEnding(), broken)
     said = capsys.readouterr().err
     assert (code, "CAST_INVALID_INPUT" in said) == (4, True)
     assert "CAST_INVALID_INPUT" in lineage.read_text()

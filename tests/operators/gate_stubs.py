@@ -191,7 +191,10 @@ class SparkSubmit:
 
     @property
     def requests(self) -> list[GateRequest]:
-        return [from_arguments(call[call.index(FLAG) :]) for call in self.calls]
+        """The requests of the calls for one gate."""
+        given = [call for call in self.calls if FLAG in call]
+        found = [from_arguments(call[call.index(FLAG) :]) for call in given]
+        return [request for request in found if isinstance(request, GateRequest)]
 
     @property
     def conf(self) -> dict[str, str]:

@@ -15,6 +15,7 @@ from dqx_airflow.engine.session import job_ending
 from dqx_airflow.engine.session.launch import job_arguments
 from dqx_airflow.results import stored_requests
 from dqx_airflow.results.store import ResultsStore
+from dqx_airflow.values import GateRequest
 from dqx_airflow.values.json_form import from_arguments
 from tests.operators.spark_submit_stub import canned_report
 
@@ -39,6 +40,7 @@ def main(given: list[str]) -> int:
             note(int(will))
             return int(will)
         request = from_arguments(arguments)
+        assert isinstance(request, GateRequest)
         ResultsStore(request.results_root).write(canned_report(request, will))
         note(0)
     return 0

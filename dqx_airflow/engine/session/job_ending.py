@@ -83,11 +83,14 @@ class JobEnding:
 
     `code` is the exit code of a job that was ended, or None while it runs; `reason` is the reason
     why it has no report.
+
+    :param is_one_of_many: for one gate of a batch: neither its Spark nor the process ends with it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_one_of_many: bool = False) -> None:
         self.code: int | None = None
         self.reason = ""
+        self._is_one_of_many = is_one_of_many
         self._earlier = earlier_sparks()
         self._work: SparkWork | None = None
         self._timers: list[threading.Timer] = []
@@ -99,6 +102,8 @@ class JobEnding:
 
         def session(name: str) -> SparkSession:
             spark = open_session(name)
+            if self._is_one_of_many:
+                self._earlier = [spark_versions.context_of(spark) or spark]
             self._work = work = SparkWork(spark, self._earlier)
             if self.code is not None:
                 raise SparkError("the job was ended while Spark was starting")
@@ -129,7 +134,8 @@ class JobEnding:
             return
         self.reason = reason
         self.code = code
-        self._start_timer(_GRACE_S, os._exit, code)
+        if not self._is_one_of_many:
+            self._start_timer(_GRACE_S, os._exit, code)
         with suppress(OSError):  # the reader of stdout may be gone
             print(f"error: {reason}", file=sys.stderr, flush=True)
         # Not on this thread: a signal may have interrupted a call to Spark on it.

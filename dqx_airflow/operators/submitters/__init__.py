@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from dqx_airflow.operators.submitters.dataproc import DataprocJobs as DataprocJobs
     from dqx_airflow.operators.submitters.kubernetes import SparkApplications as SparkApplications
     from dqx_airflow.operators.submitters.livy import LivyBatches as LivyBatches
-    from dqx_airflow.values import GateRequest
+    from dqx_airflow.values import JobRequest
 
 _NAMES, __getattr__ = lazy_names(
     __name__,
@@ -182,7 +182,7 @@ def described_job(description: Mapping[str, Any], handle: str) -> SubmittedJob:
 
 
 def submit_job(
-    submitter: Submitter, request: GateRequest, location: ResultsLocation, conf: Mapping[str, Any]
+    submitter: Submitter, request: JobRequest, location: ResultsLocation, conf: Mapping[str, Any]
 ) -> SubmittedJob:
     """Stores a request and starts the job for it.
 

@@ -1,0 +1,184 @@
+"""Reports that a batch has made for its gates, until each gate takes its own.
+
+A job that judges many gates cannot write their reports into the tables of the store: a report
+belongs to an attempt of a task, and the attempts of the gates have not begun. So it leaves each
+report in a file, and the gate that takes it writes it as if its own job had made it.
+
+The files of one run of a batch are in a folder of `_dqx_batches`, which depends on the DAG run and
+on how often that was cleared. For a request with the digest D, that folder contains:
+
+    D.begun    written when the job began to judge the request
+    D.report   the reports, one for each date and suite of the gate
+    D.taken    the log whose first commit names the attempt that has looked for them
+
+The digest covers everything in a request except for its attempt. So a gate whose templates rendered
+otherwise, or whose suite has changed, finds nothing, and neither does a later attempt.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta, timezone
+
+from pyarrow.fs import FileSelector, FileType
+
+from dqx_airflow.datasets.delta_log import table_files
+from dqx_airflow.errors import StoreError
+from dqx_airflow.results.stored_requests import StoredPlace, Taker, require_root
+from dqx_airflow.results.tables import ResultsRoot, store_errors
+from dqx_airflow.values import Attempt, GateReport, GateRequest, from_json, to_json
+
+_FOLDER = "_dqx_batches"
+_BEGUN, _REPORT = ".begun", ".report"
+_NO_ATTEMPT = Attempt(0, "")
+_KEPT = timedelta(days=7)
+
+
+def digest_of(request: GateRequest) -> str:
+    """The digest of a request without its attempt, 64 characters."""
+    text = to_json(replace(request, attempt=_NO_ATTEMPT))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def batch_name(dag_id: str, task_id: str) -> str:
+    """The name of the folder of a batch: its task."""
+    return _digest(dag_id, task_id)
+
+
+def run_name(run_id: str, clear_number: int) -> str:
+    """The name of the folder of one run of a batch.
+
+    :param clear_number: how often tasks of the DAG run were cleared: what was judged before that is
+        not taken after it.
+    """
+    return _digest(run_id, clear_number)
+
+
+def _digest(*parts: object) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:32]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The reports of a gate in a batch; None, with the reason, if it has none there."""
+
+    reports: tuple[GateReport, ...] | None
+    why_not: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchReports:
+    """The reports of one run of a batch, in the results store.
+
+    :param batch: the name of the batch, from `batch_name`.
+    :param run: the name of its run, from `run_name`.
+    """
+
+    location: ResultsRoot
+    batch: str
+    run: str
+
+    def begin(self, request: GateRequest) -> bool:
+        """Notes that a job judges a request. Returns False if it may not: the gate judges for
+        itself, or the request is judged already, or an earlier job was lost while it judged it.
+
+        :raises StoreError: the store cannot be used.
+        """
+        place = self._place(request)
+        if place.read(_BEGUN) is not None or place.taker() is not None:
+            return False
+        place.write(_BEGUN, b"1")
+        return True
+
+    def leave(self, request: GateRequest, reports: Sequence[GateReport]) -> None:
+        """Leaves the reports of a request for its gate.
+
+        :raises StoreError: the store cannot be written.
+        """
+        text = json.dumps([to_json(report) for report in reports])
+        self._place(request).write(_REPORT, text.encode())
+
+    def judged(self, requests: Iterable[GateRequest]) -> list[GateRequest]:
+        """The requests whose reports are here.
+
+        :raises StoreError: the store cannot be read.
+        """
+        found = self._names()
+        return [one for one in requests if f"{digest_of(one)}{_REPORT}" in found]
+
+    def open_requests(self, requests: Iterable[GateRequest]) -> list[GateRequest]:
+        """The requests that no job has begun to judge.
+
+        :raises StoreError: the store cannot be read.
+        """
+        found = self._names()
+        return [one for one in requests if f"{digest_of(one)}{_BEGUN}" not in found]
+
+    def take(self, request: GateRequest) -> Found:
+        """Takes the reports of a request for its attempt, of all attempts the first.
+
+        They become reports of this attempt. An attempt that finds none has looked, too: it judges
+        for itself, and what a job leaves here later is taken by no one.
+
+        :raises StoreError: the store cannot be used.
+        """
+        place = self._place(request)
+        at = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        own = Taker(request.attempt.id, f"try {request.attempt.number} of its task", at)
+        first = place.claim(own)
+        if first.id != own.id:
+            return Found(None, f"{first} has looked for its report before")
+        content = place.read(_REPORT)
+        if content is None:
+            began = place.read(_BEGUN) is not None
+            return Found(
+                None, "it ended while it judged this gate" if began else "not judged there"
+            )
+        try:
+            reports = [from_json(GateReport, text) for text in json.loads(content)]
+        except ValueError as error:
+            return Found(None, f"its report cannot be read: {error}")
+        if [report.run_key for report in reports] != list(request.run_keys):
+            return Found(None, "its report is about another gate")
+        return Found(tuple(replace(report, attempt=request.attempt) for report in reports))
+
+    def discard(self, request: GateRequest) -> None:
+        """Deletes reports that were taken and are in the tables of the store."""
+        with suppress(StoreError):  # they are taken, and deleted with the others of this run
+            self._place(request).delete(_REPORT)
+
+    def forget_old(self) -> None:
+        """Deletes the runs of this batch that ended more than a week ago, if the store allows."""
+        folder = f"{_FOLDER}/{self.batch}"
+        with suppress(StoreError), store_errors(self.location, "delete from"):
+            files = table_files(self.location.root, self.location.options)
+            newest: dict[str, datetime] = {}
+            for info in files.get_file_info(_below(folder)):
+                if info.type is FileType.File and info.mtime is not None:
+                    run = info.path.removeprefix(f"{folder}/").partition("/")[0]
+                    newest[run] = max(info.mtime, newest.get(run, info.mtime))
+            now = datetime.now(timezone.utc)
+            for run, changed in newest.items():
+                if run != self.run and now - changed > _KEPT:
+                    StoredPlace(self.location, f"{folder}/{run}").delete_folder()
+
+    def _names(self) -> set[str]:
+        require_root(self.location)
+        folder = f"{_FOLDER}/{self.batch}/{self.run}"
+        with store_errors(self.location, "read"):
+            files = table_files(self.location.root, self.location.options)
+            found = files.get_file_info(_below(folder, recursive=False))
+            return {info.base_name for info in found}
+
+    def _place(self, request: GateRequest) -> StoredPlace:
+        require_root(self.location)
+        path = f"{_FOLDER}/{self.batch}/{self.run}/{digest_of(request)}"
+        return StoredPlace(self.location, path)
+
+
+def _below(folder: str, *, recursive: bool = True) -> FileSelector:
+    return FileSelector(folder, allow_not_found=True, recursive=recursive)
