@@ -113,8 +113,8 @@ class Cost:
 
 
 @contextmanager
-def server(folder: Path) -> Iterator[str]:
-    """Starts a Spark Connect server and yields its address."""
+def server(folder: Path) -> Iterator[tuple[str, int]]:
+    """Starts a Spark Connect server, and yields its address and its process id."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]
@@ -139,7 +139,7 @@ def server(folder: Path) -> Iterator[str]:
             if process.poll() is not None or time.monotonic() > deadline:
                 sys.exit((folder / "server.log").read_text(errors="replace")[-4000:])
             time.sleep(0.2)
-        yield f"sc://127.0.0.1:{port}"
+        yield f"sc://127.0.0.1:{port}", process.pid
     finally:
         os.killpg(process.pid, signal.SIGTERM)
         process.wait()
@@ -180,7 +180,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--ways", nargs="+", choices=WAYS, default=WAYS)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as name, server(Path(name)) as address:
+    with tempfile.TemporaryDirectory() as name, server(Path(name)) as (address, _):
         folder = Path(name)
         suite, table = folder / "sales.dql", folder / "sales"
         suite.write_text(SUITE, encoding="utf-8")

@@ -41,7 +41,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from enum import Enum
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -83,13 +83,21 @@ class KeyLocation:
 
 @dataclass(slots=True)
 class Positions:
-    """The positions of the tables and keys of a valid TOML text, read line by line."""
+    """The positions of the tables and keys of a valid TOML text, read line by line when the first
+    of them is needed: a file without problems needs none."""
 
     file: str
     text: str
-    _places: dict[Keys, KeyLocation] = field(default_factory=dict)
+    _places: dict[Keys, KeyLocation] | None = None
 
-    def __post_init__(self) -> None:
+    @property
+    def _found(self) -> dict[Keys, KeyLocation]:
+        if self._places is None:
+            self._places = {}
+            self._read(self._places)
+        return self._places
+
+    def _read(self, places: dict[Keys, KeyLocation]) -> None:
         table: Keys = ()
         in_text = False
         for number, line in enumerate(self.text.split("\n"), start=1):
@@ -97,9 +105,9 @@ class Positions:
                 if match := _TABLE.match(line):
                     table = _path(match[1])
                     span = self._span(number, match.start(1), match.end(1))
-                    self._places.setdefault(table, KeyLocation(span, span))
+                    places.setdefault(table, KeyLocation(span, span))
                 elif match := _SETTING.match(line):
-                    self._add(table, match, number, line)
+                    self._add(places, table, match, number, line)
             in_text ^= len(_LONG_TEXT.findall(line)) % 2 == 1
 
     def key(self, *path: str) -> Span:
@@ -111,21 +119,29 @@ class Positions:
 
     def _nearest(self, path: Keys) -> KeyLocation:
         path = _parts(path)
-        while path and path not in self._places:
+        places = self._found
+        while path and path not in places:
             path = path[:-1]
         first = self._span(1, 0, 1)
-        return self._places.get(path, KeyLocation(first, first))
+        return places.get(path, KeyLocation(first, first))
 
-    def _add(self, table: Keys, match: re.Match[str], number: int, line: str) -> None:
+    def _add(
+        self,
+        places: dict[Keys, KeyLocation],
+        table: Keys,
+        match: re.Match[str],
+        number: int,
+        line: str,
+    ) -> None:
         path = (*table, *_path(match[1]))
         end = len(line.rstrip())
         value = self._span(number, match.end(), end)
-        self._places[path] = KeyLocation(self._span(number, match.start(1), match.end(1)), value)
+        places[path] = KeyLocation(self._span(number, match.start(1), match.end(1)), value)
         for inner in _INNER.finditer(line, match.end()):
             behind = re.compile(r"\"[^\"]*\"|'[^']*'|\[[^\]]*\]|[^,}]*").match(line, inner.end())
             value = self._span(number, inner.end(), behind.end() if behind else end)
             key = self._span(number, inner.start(1), inner.end(1))
-            self._places[(*path, *_path(inner[1]))] = KeyLocation(key, value)
+            places[(*path, *_path(inner[1]))] = KeyLocation(key, value)
 
     def _span(self, line: int, start: int, end: int) -> Span:
         return Span(self.file, line, start + 1, line, max(end, start + 1) + 1)
@@ -174,7 +190,7 @@ class Defaults(RunOptions):
     unsupported: Unsupported = Unsupported.ERROR
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Settings:
     """The contents of a `dqx.toml`; without one, the built-in defaults.
 
@@ -198,8 +214,8 @@ class Settings:
     variables: tuple[str, ...] = ()
     gates: tuple[GateSettings, ...] = ()
 
-    @property
-    def refs(self) -> dict[str, DatasetRef]:
+    @cached_property
+    def refs(self) -> Mapping[str, DatasetRef]:
         """The datasets with a location, relative paths resolved against the file; only with their
         own options."""
         refs = {}

@@ -9,26 +9,34 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import TypeAlias
 
 from pyspark.sql import SparkSession
 
-from dqx_airflow.engine.job import run_gates, run_request
 from dqx_airflow.engine.session.job_ending import JobEnding
 from dqx_airflow.engine.session.spark_session import without_log
 from dqx_airflow.errors import StoreError
 from dqx_airflow.results.batch_reports import BatchReports
 from dqx_airflow.results.tables import locate
-from dqx_airflow.values import BatchRequest, GateReport, GateRequest
+from dqx_airflow.values import BatchRequest, GateReport, GateRequest, SourceFile
 from dqx_airflow.values.json_form import EXIT_INFRASTRUCTURE, EXIT_REPORTED, storage_options_of
+
+Deliver: TypeAlias = "Callable[[Sequence[tuple[GateReport, Iterable[SourceFile]]]], None]"
+"""Writes reports, each with the sources whose digests it contains."""
+Judge: TypeAlias = "Callable[[GateRequest, Callable[[str], SparkSession], JobEnding, Deliver], int]"
+"""Judges a request in a session, until the given ending, and returns its exit code."""
 
 _GRACE_S = 30.0
 """The seconds after its deadline in which a gate should end; then the next one begins."""
 
 
 def run_batch(
-    batch: BatchRequest, open_session: Callable[[str], SparkSession], ending: JobEnding
+    batch: BatchRequest,
+    open_session: Callable[[str], SparkSession],
+    ending: JobEnding,
+    judge: Judge,
 ) -> int:
     """Judges the requests, leaves a report for each, and returns the exit code of the job.
 
@@ -39,9 +47,8 @@ def run_batch(
         location = locate(batch.results_root, storage_options_of(os.environ))
         spark = open_session(batch.run_key.gate)
         datasets = [ref for request in batch.requests for ref in request.datasets]
-        work = _Batch(
-            batch, BatchReports(location, batch.batch, batch.run), without_log(spark, datasets)
-        )
+        reports = BatchReports(location, batch.batch, batch.run)
+        work = _Batch(batch, reports, without_log(spark, datasets), judge)
         work.judge_all(ending)
         ending.close()
     except Exception as error:
@@ -64,8 +71,11 @@ def run_batch(
 class _Batch:
     """The judging of the requests of a batch, which ends early if Spark is lost."""
 
-    def __init__(self, batch: BatchRequest, reports: BatchReports, spark: SparkSession) -> None:
+    def __init__(
+        self, batch: BatchRequest, reports: BatchReports, spark: SparkSession, judge: Judge
+    ) -> None:
         self.loss = ""
+        self._judge_request = judge
         self._batch = batch
         self._reports = reports
         self._spark = spark
@@ -113,7 +123,7 @@ class _Batch:
         try:
             ending = JobEnding(is_one_of_many=True)
             session = ending.opening(lambda _: self._spark)
-            code = run_request(request, lambda one: self._reports_of(one, session), ending)
+            code = self._judge_request(request, session, ending, partial(self._leave, request))
         except Exception as error:
             print(
                 f"error: {key.gate}: {type(error).__name__}: {error}", file=sys.stderr, flush=True
@@ -123,13 +133,10 @@ class _Batch:
             if not _is_alive(self._spark):
                 self.loss = f"Spark was lost while it judged {key.gate}"
 
-    def _reports_of(
-        self, request: GateRequest, session: Callable[[str], SparkSession]
-    ) -> tuple[GateReport, ...]:
-        def deliver(reports: Sequence[tuple[GateReport, Any]]) -> None:
-            self._reports.leave(request, [report for report, _ in reports])
-
-        return run_gates(request.parts, session, deliver)
+    def _leave(
+        self, request: GateRequest, reports: Sequence[tuple[GateReport, Iterable[SourceFile]]]
+    ) -> None:
+        self._reports.leave(request, [report for report, _ in reports])
 
 
 def _is_alive(spark: SparkSession) -> bool:

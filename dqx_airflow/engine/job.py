@@ -9,16 +9,17 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
 
 from dqx_airflow import values
 from dqx_airflow.datasets.write_locations import check_locations, check_promotion, check_quarantine
 from dqx_airflow.diagnostics.verdicts import draw_report
+from dqx_airflow.engine.batch_job import Deliver, run_batch
 from dqx_airflow.engine.job_parts import JobPart, parts_of, with_labels, with_watched_columns
 from dqx_airflow.engine.proof.engine_key import known_engine
 from dqx_airflow.engine.run_events import message_of, run_events
@@ -33,7 +34,7 @@ from dqx_airflow.results.proofs import read_proofs
 from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.receipts import ReceiptWriter, signing_key
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.values import GateReport, GateRequest, SourceFile
+from dqx_airflow.values import GateReport, GateRequest
 from dqx_airflow.values.json_form import (
     EXIT_INFRASTRUCTURE,
     EXIT_REPORTED,
@@ -97,9 +98,16 @@ def run_job(
         return _report_failure(error, None)
     if isinstance(request, GateRequest):
         return run_request(request, run, ending)
-    from dqx_airflow.engine.batch_job import run_batch
+    return run_batch(request, open_session, ending, _judge_in_batch)
 
-    return run_batch(request, open_session, ending)
+
+def _judge_in_batch(
+    request: GateRequest,
+    session: Callable[[str], SparkSession],
+    ending: JobEnding,
+    deliver: Deliver,
+) -> int:
+    return run_request(request, lambda one: run_gates(one.parts, session, deliver), ending)
 
 
 def run_request(
@@ -120,10 +128,6 @@ def run_request(
     for report in reports:
         print(draw_report(report, root=request.results_root), flush=True)
     return EXIT_REPORTED
-
-
-Deliver: TypeAlias = "Callable[[Sequence[tuple[GateReport, Iterable[SourceFile]]]], None]"
-"""Writes reports, each with the sources whose digests it contains."""
 
 
 def run_gates(

@@ -488,7 +488,7 @@ class GateOperator(SparkJobOperator):
         connection = require_connection(self._conn_id) if self.submit is None else None
         reports = stored_reports(request, self._results_location)
         if reports is None and self.batch is not None:
-            from dqx_airflow.operators.gate_batch import reports_of_batch
+            from dqx_airflow.operators.batched_reports import reports_of_batch
 
             reports = reports_of_batch(self, request, context)
         if reports is None and self.submit is not None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk.exceptions import AirflowTaskTimeout
 
 from dqx_airflow.errors import StoreError
+from dqx_airflow.operators.batched_reports import batch_reports, clear_number
 from dqx_airflow.operators.ending import Ending
 from dqx_airflow.operators.exceptions import GateInfrastructureError, GateMisconfiguredError
 from dqx_airflow.operators.gate import GateOperator
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from dqx_airflow.operators.results_location import ResultsLocation
     from dqx_airflow.operators.submitters import Submitter
     from dqx_airflow.results.batch_reports import BatchReports
-    from dqx_airflow.values import BatchRequest, GateReport, GateRequest, JobRequest
+    from dqx_airflow.values import BatchRequest, GateRequest, JobRequest
 
 _MOST_NAMED = 5
 _OF_ONE_SPARK = ("conn_id", "conf", "submit", "ansi", "results_root", "results_conn_id")
@@ -402,61 +403,7 @@ class _GateInstance:
         self.task = gate
         self.task_id = gate.task_id
         before = int(getattr(self._of_batch, "max_tries", 0)) - int(batch.retries or 0)
-        self.try_number = max(before, 0) + 1 if _clear_number(context) else 1
+        self.try_number = max(before, 0) + 1 if clear_number(context) else 1
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._of_batch, name)
-
-
-def _clear_number(context: Any) -> int | None:
-    return getattr(context.get("dag_run"), "clear_number", None)
-
-
-def batch_reports(location: ResultsLocation, context: Any, batch: str) -> BatchReports | None:
-    """Where the reports of a batch in the DAG run of a task are; None if the run is unknown.
-
-    :param batch: the task of the batch.
-    """
-    from dqx_airflow.results.batch_reports import BatchReports, batch_name, run_name
-    from dqx_airflow.results.tables import locate
-
-    ti = context["ti"]
-    cleared = _clear_number(context)
-    if cleared is None:
-        return None
-    return BatchReports(
-        locate(location.root, location.storage_options),
-        batch_name(ti.dag_id, batch),
-        run_name(ti.run_id, cleared),
-    )
-
-
-def reports_of_batch(
-    gate: GateOperator, request: GateRequest, context: Any
-) -> tuple[GateReport, ...] | None:
-    """Takes the reports of a gate from its batch, and writes them as its own; None if it has none
-    there, and the gate judges for itself.
-
-    :raises GateInfrastructureError: the results store cannot be used.
-    """
-    from dqx_airflow.results.store import ResultsStore
-
-    if gate.batch is None or request.answered is not None:
-        return None
-    location = gate.results_location
-    batch = batch_reports(location, context, gate.batch)
-    if batch is None:
-        return None
-    try:
-        found = batch.take(request)
-        if found.reports is None:
-            gate.log.info("no report from the batch '%s': %s", gate.batch, found.why_not)
-            return None
-        sources = [part.sources for part in request.parts]
-        store = ResultsStore(location.root, location.storage_options)
-        store.write_all(list(zip(found.reports, sources, strict=True)))
-    except StoreError as error:
-        raise GateInfrastructureError(f"no report: {error}") from None
-    batch.discard(request)
-    gate.log.info("judged in the batch '%s', where the log of Spark is", gate.batch)
-    return found.reports

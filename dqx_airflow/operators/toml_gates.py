@@ -267,12 +267,22 @@ def _datasets(settings: Settings, gates: Iterable[GateSettings]) -> dict[str, Da
 
 def _settings(ref: DatasetRef) -> dict[str, Any]:
     """The settings of a dataset that are not the usual ones."""
-    from dqx_airflow.datasets.settings import settings_of
+    from dqx_airflow.datasets.settings import SETTINGS
+
+    usual = _usual()
+    given: dict[str, Any] = {"format": ref.format}
+    for key in SETTINGS:
+        value = getattr(ref, key)
+        if value != getattr(usual, key):
+            given[key] = _plain(key, value)
+    return given
+
+
+@lru_cache(maxsize=1)
+def _usual() -> DatasetRef:
     from dqx_airflow.values import DatasetRef
 
-    usual = settings_of(DatasetRef(ref.name))
-    given = {key: value for key, value in settings_of(ref).items() if value != usual[key]}
-    return {key: _plain(key, value) for key, value in {"format": ref.format, **given}.items()}
+    return DatasetRef("")
 
 
 def _plain(key: str, value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -102,7 +103,7 @@ def test_one_job_judges_all_gates_and_each_ends_by_its_own_report(
     assert len(spark_submit.calls) == 1
     assert "judged in the batch 'batch', where the log of Spark is" in log.text
     reports = list_runs(str(scene.results))
-    assert {(one.gate, one.attempt_id) for one in reports} == {
+    assert {(one.run_key.gate, one.attempt.id) for one in reports} == {
         (f"lake.{name}", f"{name} 1") for name in outcomes
     }
     assert [*(scene.results / "_dqx_requests").iterdir()] == []
@@ -141,7 +142,7 @@ def test_a_gate_that_renders_otherwise_in_its_own_task_judges_for_itself(
     scene.batch(
         scene.gate("same", datasets=same),
         scene.gate("other", datasets={"orders": "/lake/{{ ti.id }}"}),
-        scene.gate("wrong", date="{{ dag_run.no_such }}"),
+        scene.gate("wrong", date="{{ 'soon' }}"),
     )
     assert scene.ends("batch") == "2 of 2 gates were judged in one Spark"
     assert scene.ends("same") == "passed"
@@ -298,8 +299,13 @@ sound, damaged, missing = (
 
 @pytest.mark.slow
 def test_a_dag_of_four_gates_has_one_driver(
-    run_file: Callable[..., Run], lake: Path, tmp_path: Path, log: Log
+    run_file: Callable[..., Run],
+    lake: Path,
+    tmp_path: Path,
+    log: Log,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("PATH", f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}")
     program = str(PROGRAMS / "spark-submit")
     ended = run_file(DAG_OF_FOUR.replace("LAKE", str(lake)).replace("PROGRAM", program))
     assert {task: str(ti.state) for task, ti in ended.tasks.items()} == {
@@ -311,12 +317,12 @@ def test_a_dag_of_four_gates_has_one_driver(
         "other": "success",
         "next": "success",
         "stopped": "upstream_failed",
-    }
+    }, log.text
     assert log.text.count("judged in the batch 'gate_batch'") == 4
     summary = ended.xcom("dqx_report", "blocked")
     assert summary["outcome"] == "blocked"
-    assert summary["verdicts"][0]["name"] == "orders.id"
+    assert summary["verdicts"][0]["assertion"] == "orders.id"
     runs = list_runs(str(tmp_path / "results"))
-    assert {one.attempt_id for one in runs} == {
+    assert {one.attempt.id for one in runs} == {
         str(ended.tasks[name].id) for name in ("passed", "blocked", "broken", "other")
     }

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
 from airflow.sdk import DAG, Asset
 
-from dqx_airflow.operators import DqlGateOperator, gates_of
+from dqx_airflow.operators import DqlGateOperator, GateBatchOperator, gates_of
 from dqx_airflow.operators.exceptions import GateMisconfiguredError
 
 SETTINGS = """\
@@ -202,3 +202,27 @@ def test_a_missing_file_and_patterns_without_a_gate_are_refused(settings: Path) 
         gates_of(settings, only=3)  # type: ignore[arg-type]
     with pytest.raises(GateMisconfiguredError, match="group_by='team'"):
         gates_of(settings, group_by="team")  # type: ignore[arg-type]
+
+
+def test_one_batch_judges_all_gates_with_their_spark(settings: Path) -> None:
+    with DAG("lake", start_date=datetime(2026, 1, 1), schedule=None) as dag:
+        gates = gates_of(
+            settings,
+            batch={"at_once": 2, "retries": 3},
+            conn_id="cluster",
+            retries=1,
+            pool="spark",
+            fail_on="P1",
+            execution_timeout=timedelta(hours=1),
+            on_failure_callback=print,
+        )
+    batch = dag.get_task("gate_batch")
+    assert isinstance(batch, GateBatchOperator)
+    assert batch.downstream_task_ids == {*gates}
+    assert {gate.batch for gate in gates.values()} == {"gate_batch"}
+    assert (batch._conn_id, batch.pool, batch.retries, batch.at_once) == ("cluster", "spark", 3, 2)
+    assert batch.execution_timeout is None
+    assert not batch.on_failure_callback
+    batch.prepare_template()
+    with pytest.raises(GateMisconfiguredError, match="batch='yes': write True, or a mapping"):
+        made(settings, batch="yes")
