@@ -1,7 +1,7 @@
 """A gate for each table of a lake, from the [gates] of `lake/dqx.toml`.
 
-lake_gates:   the gates of orders and customers, in a task group each -> publish; both are judged in
-              one Spark, by the task `gate_batch`, before their own tasks begin
+lake_gates:   the gates of orders and customers, in a task group each -> publish; the task
+              `gate_batch` checks both in one Spark, before their own tasks begin
 lake_visits:  the gate of visits, as soon as the asset `visits_written` is updated
 
 `dql init` drafted the suites. `orders.key` blocks since someone has decided so, and everything else

@@ -131,7 +131,7 @@ class _Batch:
         if code != EXIT_REPORTED:
             print(f"{key.gate}: no report, exit code {code}", file=sys.stderr, flush=True)
             if not _is_alive(self._spark):
-                self.loss = f"Spark was lost while it judged {key.gate}"
+                self.loss = f"Spark was lost while it checked {key.gate}"
 
     def _leave(
         self, request: GateRequest, reports: Sequence[tuple[GateReport, Iterable[SourceFile]]]

@@ -1,4 +1,4 @@
-"""How a gate takes its report from the batch that has judged it."""
+"""How a gate takes its report from the batch that has checked it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def reports_of_batch(
     gate: GateOperator, request: GateRequest, context: Any
 ) -> tuple[GateReport, ...] | None:
     """Takes the reports of a gate from its batch, and writes them as its own; None if it has none
-    there, and the gate judges for itself.
+    there, and the gate checks for itself.
 
     :raises GateInfrastructureError: the results store cannot be used.
     """
@@ -65,5 +65,5 @@ def reports_of_batch(
     except StoreError as error:
         raise GateInfrastructureError(f"no report: {error}") from None
     batch.discard(request)
-    gate.log.info("judged in the batch '%s', where the log of Spark is", gate.batch)
+    gate.log.info("checked in the batch '%s', where the log of Spark is", gate.batch)
     return found.reports

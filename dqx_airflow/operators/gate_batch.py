@@ -1,4 +1,4 @@
-"""One Spark for many gates: a task before them submits one job that judges each by itself, and each
+"""One Spark for many gates: a task before them submits one job that checks each by itself, and each
 gate takes its own report from there."""
 
 from __future__ import annotations
@@ -39,22 +39,23 @@ class GateBatchOperator(SparkJobOperator):
         gates = [DqlGateOperator(task_id=name, ...) for name in tables]
         GateBatchOperator(task_id="gate_batch", gates=gates, at_once=2)
 
-    It submits one job, which judges the request of each gate by itself, as the job of that gate
+    It submits one job, which checks the request of each gate by itself, as the job of that gate
     would: with its own deadline, states, samples, promotion, lineage events and report. Each gate
     then takes its own report, once, and ends by it: outcome, retries, notices, XCom and assets are
     its own. A gate whose report is not there, whose request differs in any way, or which runs
     again, submits a job of its own, as without a batch. So nothing is green without its report.
 
     The batch runs before all of its gates, and when everything that one of them runs after has
-    ended, in whatever state: it judges only the gates whose own upstream tasks have succeeded. All
+    ended, in whatever state: it checks only the gates whose own upstream tasks have succeeded. All
     arguments of `SparkSubmitOperator` are passed through.
 
-    If its job is lost, the task is retried, and the next try judges the gates that the job did not
-    come to. After the last try it succeeds all the same: the other gates submit jobs of their own.
+    If its job is lost, the task is retried, and the next attempt checks the gates that the job
+    did not come to. After the last attempt it succeeds anyway: the other
+    gates submit jobs of their own.
 
     :param gates: the gates. They do not depend on each other, are not mapped, and share Spark
         connection, `conf`, `submit`, `ansi` and the location of results.
-    :param at_once: the number of gates that are judged at the same time, on threads of the driver.
+    :param at_once: the number of gates that are checked at the same time, on threads of the driver.
     :param submit: a service that starts Spark by itself, as in the gates.
     """
 
@@ -116,7 +117,7 @@ class GateBatchOperator(SparkJobOperator):
         connection = require_connection(self._conn_id) if self.submit is None else None
         prepared = _prepared(self, context)
         if not prepared.requests:
-            self.log.warning("no gate can be judged here: each submits a job of its own")
+            self.log.warning("no gate can be checked here: each submits a job of its own")
             return "0 gates"
         location = prepared.location
         assert location is not None
@@ -172,7 +173,7 @@ class GateBatchOperator(SparkJobOperator):
         """Runs the job of a batch, and returns how it ended."""
         from dqx_airflow.datasets.databases import in_environment
 
-        self.log.info("judging %d gates in one Spark", len(batch.requests))
+        self.log.info("checking %d gates in one Spark", len(batch.requests))
         try:
             if self.submit is not None:
                 return self._judge_on_service(self.submit, batch, context)
@@ -222,7 +223,7 @@ class GateBatchOperator(SparkJobOperator):
 
         :raises GateInfrastructureError: the job was lost, and the task has another try.
         """
-        done = f"{len(judged)} of {len(requests)} gates were judged in one Spark"
+        done = f"{len(judged)} of {len(requests)} gates were checked in one Spark"
         others = [one.run_key.gate for one in requests if one not in judged]
         if not others:
             self.log.info("%s", done)
@@ -235,7 +236,7 @@ class GateBatchOperator(SparkJobOperator):
         message = f"{done}: {ending.how}; {ending.advice}"
         ti = context["ti"]
         if int(ti.try_number) <= int(getattr(ti, "max_tries", 0)):
-            raise GateInfrastructureError(f"{message}; the next try judges the others")
+            raise GateInfrastructureError(f"{message}; the next attempt checks the others")
         self.log.error("%s; %s submit jobs of their own", message, _named(others))
         return done
 
@@ -344,9 +345,9 @@ def _beginning(batch: GateBatchOperator, context: Any) -> Iterator[str]:
     states = _states({*batch.gate_ids}.union(*needs.values()), context, batch.log)
     for task_id, before in needs.items():
         if states(task_id) not in _NOT_BEGUN:
-            batch.log.info("gate %s is not judged: it is %s", task_id, states(task_id))
+            batch.log.info("gate %s is not checked: it is %s", task_id, states(task_id))
         elif unfit := sorted(own for own in before if states(own) != "success"):
-            batch.log.info("gate %s is not judged: %s has not succeeded", task_id, unfit[0])
+            batch.log.info("gate %s is not checked: %s has not succeeded", task_id, unfit[0])
         else:
             yield task_id
 
@@ -393,7 +394,7 @@ def _request_of(
 
 class _GateInstance:
     """The task instance of a gate that has not begun, as far as it is known: it runs in the DAG run
-    of its batch, and its next try is the first since the DAG run was last cleared."""
+    of its batch, and its next attempt is the first since the DAG run was last cleared."""
 
     map_index = -1
     id = ""

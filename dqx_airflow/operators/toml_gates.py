@@ -53,7 +53,7 @@ def gates_of(
         Give one, a list, or several separated by commas.
     :param exclude: patterns of names or groups: no gates that match one of them.
     :param group_by: the task groups: by the `group` of gates, by their `owner`, or none.
-    :param batch: judges the gates in one Spark, before their tasks begin, by a `GateBatchOperator`
+    :param batch: checks the gates in one Spark, before their tasks begin, by a `GateBatchOperator`
         with the task id `gate_batch`. A mapping gives it arguments, such as `{"at_once": 2,
         "driver_memory": "4g"}`; it has those of the gates for Spark.
     :param arguments: arguments of all gates, such as `certify_partitions=True` or `pool="spark"`.

@@ -128,7 +128,7 @@ class BatchReports:
         """
         place = self._place(request)
         at = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        own = Taker(request.attempt.id, f"try {request.attempt.number} of its task", at)
+        own = Taker(request.attempt.id, f"attempt {request.attempt.number}", at)
         first = place.claim(own)
         if first.id != own.id:
             return Found(None, f"{first} has looked for its report before")
@@ -136,7 +136,7 @@ class BatchReports:
         if content is None:
             began = place.read(_BEGUN) is not None
             return Found(
-                None, "it ended while it judged this gate" if began else "not judged there"
+                None, "it ended while it checked this gate" if began else "not checked there"
             )
         try:
             reports = [from_json(GateReport, text) for text in json.loads(content)]

@@ -1,4 +1,4 @@
-"""Gates that are judged in one Spark, before their tasks begin, and end as if each were alone."""
+"""Gates that are checked in one Spark, before their tasks begin, and end as if each were alone."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def test_one_job_judges_all_gates_and_each_ends_by_its_own_report(
     gates = [scene.gate(name, datasets={"orders": f"/lake/{name}"}) for name in outcomes]
     scene.batch(*gates)
     spark_submit.will("by_dataset")
-    assert scene.ends("batch") == "4 of 4 gates were judged in one Spark"
+    assert scene.ends("batch") == "4 of 4 gates were checked in one Spark"
     ended = {name: scene.ends(name) for name in outcomes}
     assert ended == {
         "passed": "passed",
@@ -101,7 +101,7 @@ def test_one_job_judges_all_gates_and_each_ends_by_its_own_report(
         "broken": "GateBrokenError",
     }
     assert len(spark_submit.calls) == 1
-    assert "judged in the batch 'batch', where the log of Spark is" in log.text
+    assert "checked in the batch 'batch', where the log of Spark is" in log.text
     reports = list_runs(str(scene.results))
     assert {(one.run_key.gate, one.attempt.id) for one in reports} == {
         (f"lake.{name}", f"{name} 1") for name in outcomes
@@ -120,8 +120,8 @@ def test_a_gate_that_runs_again_judges_again(scene: Scene, spark_submit: SparkSu
     assert scene.ends("items") == "passed"
     assert scene.runs("items") == 1
     assert len(spark_submit.calls) == 3
-    assert scene.ends("batch", "batch 2") == "2 of 2 gates were judged in one Spark"
-    assert scene.ends("orders", "try 3") == "GateBlockedError", "judged in the second batch"
+    assert scene.ends("batch", "batch 2") == "2 of 2 gates were checked in one Spark"
+    assert scene.ends("orders", "try 3") == "GateBlockedError", "checked in the second batch"
     assert len(spark_submit.calls) == 4
 
 
@@ -144,11 +144,11 @@ def test_a_gate_that_renders_otherwise_in_its_own_task_judges_for_itself(
         scene.gate("other", datasets={"orders": "/lake/{{ ti.id }}"}),
         scene.gate("wrong", date="{{ 'soon' }}"),
     )
-    assert scene.ends("batch") == "2 of 2 gates were judged in one Spark"
+    assert scene.ends("batch") == "2 of 2 gates were checked in one Spark"
     assert scene.ends("same") == "passed"
     assert len(spark_submit.calls) == 1
     assert scene.ends("other") == "passed"
-    assert "no report from the batch 'batch': not judged there" in log.text
+    assert "no report from the batch 'batch': not checked there" in log.text
     assert [one.datasets[0].location for one in spark_submit.requests] == ["/lake/other 1"]
     assert scene.ends("wrong") == "GateMisconfiguredError"
     assert "gate wrong submits a job of its own: GateMisconfiguredError: date" in log.text
@@ -162,13 +162,13 @@ def test_a_job_that_is_lost_leaves_the_others_to_the_next_try_and_to_themselves(
     spark_submit.will("first=1 killed", "passed", "passed")
     assert scene.ends("batch", "batch 1", max_tries=1) == "GateInfrastructureError"
     assert scene.ends("batch", "batch 2", try_number=2, max_tries=1) == (
-        "2 of 3 gates were judged in one Spark"
+        "2 of 3 gates were checked in one Spark"
     ), "not the gate at which the first job was lost"
     assert len(spark_submit.calls) == 2
     assert [scene.ends(name) for name in names] == ["passed"] * 3
     (alone,) = spark_submit.requests
     assert alone.run_key.gate == "lake.b"
-    assert "no report from the batch 'batch': it ended while it judged this gate" in log.text
+    assert "no report from the batch 'batch': it ended while it checked this gate" in log.text
 
 
 def test_after_its_last_try_the_batch_lets_its_gates_judge_for_themselves(
@@ -176,7 +176,7 @@ def test_after_its_last_try_the_batch_lets_its_gates_judge_for_themselves(
 ) -> None:
     scene.batch(scene.gate("a"), scene.gate("b"))
     spark_submit.will("exit=1", "passed", "blocked")
-    assert scene.ends("batch") == "0 of 2 gates were judged in one Spark"
+    assert scene.ends("batch") == "0 of 2 gates were checked in one Spark"
     (error,) = log.at("error")
     assert "the Spark job failed (exit code 1)" in error
     assert error.endswith("lake.a, lake.b submit jobs of their own")
@@ -208,7 +208,7 @@ def test_a_gate_that_will_not_begin_is_not_judged(scene: Scene, spark_submit: Sp
     assert batch.trigger_rule == "all_done"
     scene.states |= {"land": "success", "failed": "failed", "skipped": "skipped"}
     scene.states |= {"parts_0": "success", "parts_1": "failed"}
-    assert scene.ends("batch") == "1 of 1 gates were judged in one Spark"
+    assert scene.ends("batch") == "1 of 1 gates were checked in one Spark"
     assert scene.ends("after_land") == "passed"
     assert len(spark_submit.calls) == 1
 
@@ -318,7 +318,7 @@ def test_a_dag_of_four_gates_has_one_driver(
         "next": "success",
         "stopped": "upstream_failed",
     }, log.text
-    assert log.text.count("judged in the batch 'gate_batch'") == 4
+    assert log.text.count("checked in the batch 'gate_batch'") == 4
     summary = ended.xcom("dqx_report", "blocked")
     assert summary["outcome"] == "blocked"
     assert summary["verdicts"][0]["assertion"] == "orders.id"
