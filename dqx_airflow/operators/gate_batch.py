@@ -34,7 +34,7 @@ _LATE = "the batch took longer than its execution_timeout"
 
 
 class GateBatchOperator(SparkJobOperator):
-    """Judges many gates in one Spark, before their tasks begin.
+    """Checks many gates in one Spark, before their tasks begin.
 
         gates = [DqlGateOperator(task_id=name, ...) for name in tables]
         GateBatchOperator(task_id="gate_batch", gates=gates, at_once=2)
