@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
@@ -98,3 +101,14 @@ def show_diff(found: Diff) -> str:
 def line_of(change: Change) -> str:
     breaks = f" breaks {' and '.join(change.breaks)}" if change.breaks else ""
     return f"{change.bump.word} {change.kind.name} {change.path}: {change.message}{breaks}"
+
+
+def test_a_kind_of_change_has_one_row_and_one_message() -> None:
+    """A second one would replace the first one, with the message of another change."""
+    folder = files("dqx_airflow.contracts.diff")
+    rows = re.findall(r"^\| `(\w+)` \|", folder.joinpath("kinds.md").read_text("utf-8"), re.M)
+    messages = re.findall(
+        r"^    (\w+) \|", folder.joinpath("messages.txt").read_text("utf-8"), re.M
+    )
+    for kinds in (rows, messages):
+        assert [kind for kind, count in Counter(kinds).items() if count > 1] == []

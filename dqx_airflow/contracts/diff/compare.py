@@ -277,13 +277,17 @@ def compare_identity(old: Contract, new: Contract) -> Iterator[Change]:
     location = ContractLocation("", old.span, new.span)
     yield from compare_values(old.id, new.id, location.below("id"), "id_changed")
     yield from compare_values(
-        old.dialect, new.dialect, location.below("format"), "format_changed", words="format"
+        old.dialect,
+        new.dialect,
+        location.below("format"),
+        "contract_format_changed",
+        words="format",
     )
     yield from compare_values(
         old.dialect_version,
         new.dialect_version,
         location.below("format_version"),
-        "format_changed",
+        "contract_format_changed",
         words="format version",
     )
     for name, before, after in (
