@@ -21,6 +21,9 @@ _LENGTH_IN_BRACKETS = re.compile(r"(\w*char\w*)\s*\[(\d+)\]", re.IGNORECASE)
 _OTHER_NAMES = ("clickhouse",)
 """Databases in which names have other meanings: `Int8` has 8 bits."""
 _SIZE = re.compile(r"\s*\([^()]*\)")
+_NATIONAL = re.compile(r"national\s+(?=char)", re.IGNORECASE)
+_BIT_STRING = re.compile(r"bit\s+varying.*|varbit.*|bit\s*\((?!\s*1\s*\)).*", re.IGNORECASE)
+"""A string of bits, which Spark does not have: `bit` and `bit(1)` are one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +36,9 @@ class PhysicalType:
 
 def physical_type(written: str, sql_dialect: str | None, *, is_spark: bool) -> PhysicalType | None:
     """The Spark type for a physical type; None if there is none."""
-    text = written.strip()
+    text = _NATIONAL.sub("", written.strip())
+    if _BIT_STRING.fullmatch(text):
+        return None
     if match := _LENGTH_IN_BRACKETS.fullmatch(text):
         text = f"{match[1]}({match[2]})"
     if _BARE_NUMBER.fullmatch(text):
@@ -41,7 +46,7 @@ def physical_type(written: str, sql_dialect: str | None, *, is_spark: bool) -> P
     spark_type = spark_type_of(text)
     if is_spark and spark_type is not None:
         if family_of(spark_type) is not Family.TEXT:
-            return PhysicalType(spark_type)
+            return PhysicalType(_without_lengths(spark_type))
         parts = parts_of(spark_type)
         return PhysicalType("string", int(parts[0]) if parts else None)
     if sql_dialect not in _OTHER_NAMES:
@@ -75,6 +80,8 @@ def _transpiled(text: str, sql_dialect: str | None) -> PhysicalType | None:
         return None
     kind = data_type.this.name if isinstance(data_type.this, exp.DataType.Type) else ""
     sizes = [int(part.name) for part in data_type.expressions if part.name.isdigit()]
+    if sizes and data_type.expressions[0].name == "*":  # Oracle: as many digits as there can be
+        sizes.insert(0, LONGEST_DECIMAL)
     if kind in ("DECIMAL", "BIGDECIMAL"):
         return _decimal(sizes)
     if kind == "DATE" and sql_dialect == "oracle":
@@ -86,8 +93,16 @@ def _transpiled(text: str, sql_dialect: str | None) -> PhysicalType | None:
         return PhysicalType(named)
     if data_type.args.get("nested") and data_type.expressions:
         nested = spark_type_of(data_type.sql(dialect="spark"))
-        return PhysicalType(nested) if nested is not None else None
+        return PhysicalType(_without_lengths(nested)) if nested is not None else None
     return None
+
+
+_STRING_INSIDE = re.compile(r"(?<=[<,:])(?:var)?char(?:\(\d+\))?(?=[>,])")
+
+
+def _without_lengths(spark_type: str) -> str:
+    """A nested type whose strings are of any length, as Spark reads them."""
+    return _STRING_INSIDE.sub("string", spark_type)
 
 
 def _decimal(sizes: list[int]) -> PhysicalType:
