@@ -260,9 +260,9 @@ def report(found: dict[str, list[dict[str, object]]], planted: dict[str, str]) -
         print(f"    missed: {fault} in {place}")
     for row in rows:
         if row["location"] in wrong - {*planted}:
-            print(f"    without a fault: {row['place']}: {row['wrong'] or row['problem']}")
+            print(f"    without a fault: {row['location']}: {row['wrong'] or row['problem']}")
     blocking = [claim for claim in found["assertions"] if claim["blocks"]]
-    print(f"    {len(blocking)} of {len(found['claims'])} assertions may block", flush=True)
+    print(f"    {len(blocking)} of {len(found['assertions'])} assertions may block", flush=True)
 
 
 if __name__ == "__main__":
