@@ -62,6 +62,10 @@ changes that it does not find."""
 _SIGMAS, _SIGMA_DAYS = 3, 28
 """The other form: so many standard deviations from the mean of so many days."""
 
+_LEAST_SAVED = 0.1
+"""The least share of days on which standard deviations save an alarm: they forget an incident that
+stays, so that they are for limits alone that alarm all the time."""
+
 _DECIDED = (Status.PASSED, Status.FAILED)
 
 
@@ -227,8 +231,10 @@ def _best(
             found_changes(past.backtest, trial.row, quiet),
             found_changes(trial.tried, 0, quiet),
         )
-        if not trial.is_usual and found[1].share < found[0].share:
-            continue  # it would be quiet since it finds less
+        if not trial.is_usual:
+            saved = trial.before.all - trial.now.all
+            if found[1].share < found[0].share or saved < _LEAST_SAVED * len(trial.days):
+                continue
         gain = trial.gain(past.backtest, past.backtest.assertions[trial.row].cost, found)
         if gain > 0 and (best is None or gain > best[0]):
             best = gain, trial, found
