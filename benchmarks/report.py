@@ -39,6 +39,8 @@ def page(text: str) -> str:
     parts: dict[str, Iterator[str]] = {
         "conditions": conditions(peers),
         "peers": peer_table(peers),
+        "conditions of busy": conditions(stored("busy_peers")),
+        "busy": peer_table(stored("busy_peers")),
         "conditions of jobs": conditions(jobs),
         "jobs": job_table(jobs),
         "conditions of growth": conditions(sweeps),
