@@ -179,7 +179,7 @@ def _values(rows: Any, texts: Sequence[str]) -> dict[str, str]:
     try:
         named = [f"{text} AS c{number}" for number, text in enumerate(texts)]
         row = rows.selectExpr(*named).collect()[0]
-    except PySparkException:
+    except (PySparkException, ValueError, OverflowError):  # dates that Python does not have
         if len(texts) == 1:
             return {texts[0]: _ERROR}
         half = len(texts) // 2
@@ -190,7 +190,7 @@ def _values(rows: Any, texts: Sequence[str]) -> dict[str, str]:
 def _value(session: Any, text: str) -> str:
     try:
         return str(session.sql(text).collect()[0][0])
-    except PySparkException:
+    except (PySparkException, ValueError, OverflowError):  # dates that Python does not have
         return _ERROR
 
 
