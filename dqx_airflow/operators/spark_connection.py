@@ -7,7 +7,6 @@ from urllib.parse import quote
 
 from airflow.providers.common.compat.sdk import AirflowNotFoundException, BaseHook
 
-from dqx_airflow.datasets.spark_address import SAIL
 from dqx_airflow.operators.airflow_versions import api_server_failed, secrets_backends
 from dqx_airflow.operators.exceptions import GateInfrastructureError, GateMisconfiguredError
 
@@ -59,6 +58,8 @@ def _filled(connection: Any, conn_id: str, kind: str) -> Any:
 def is_sail(connection: Any) -> bool:
     """True for a connection of the type Spark with the host `sail`: a Sail server in the process of
     the gate. (A Spark Connect server may have that name.)"""
+    from dqx_airflow.datasets.spark_address import SAIL
+
     is_of_spark = connection.conn_type == "spark" and not connection.port
     return bool(is_of_spark and connection.host == SAIL.address)
 
@@ -79,6 +80,7 @@ def connect_address(connection: Any) -> tuple[str, tuple[str, ...]]:
 
     :raises GateMisconfiguredError: the connection has none.
     """
+    from dqx_airflow.datasets.spark_address import SAIL
     from dqx_airflow.values.secret_forms import is_secret_setting
 
     if is_sail(connection):
