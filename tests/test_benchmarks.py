@@ -80,15 +80,21 @@ def test_a_wrong_verdict_is_shown(report: Any, monkeypatch: pytest.MonkeyPatch) 
     sound = dict.fromkeys(workload.CHECKS, True)
     right = {check: check not in workload.CAUGHT for check in workload.CHECKS}
     del sound["machines"], right["machines"]
+    faulty = right | {"key": True}
+    cost = {"wall_s": 2.0, "cpu_s": 2.0, "jobs": 1, "bytes_read": 1}
+    run = {"spark": "4.2.0", "first": cost, "warm": [cost]}
     found = {
-        "engines": {"peer": {"title": "Peer", "version": "1.0"}},
-        "verdicts": {"peer": {"sound": sound | {"rows": False}, "faulty": right | {"key": True}}},
+        "engines": {name: {"title": name, "version": ""} for name in ("ours", "naive", "peer")},
+        "runs": {"1000": {name: [run] for name in ("ours", "naive", "peer")}},
+        "verdicts": {
+            "ours": {"sound": sound, "faulty": right},
+            "naive": {"sound": sound, "faulty": right},
+            "peer": {"sound": sound | {"rows": False}, "faulty": faulty},
+        },
     }
-    *_, line = report.verdict_table(found)
-    assert line == (
-        "| Peer 1.0 | 19 of 20 | 9 of 11 | rows: fails on sound data; key: holds on faulty data "
-        "| machines |"
-    )
+    of = {line.split(" | ")[0]: line for line in report.peer_table(found)}
+    assert of["| peer"].endswith("| 9 of 11, 1 false |")
+    assert of["| **ours**"].endswith("| 10 of 11 |")
 
 
 def test_a_check_that_fails_in_one_of_several_runs_is_failing(
@@ -177,8 +183,9 @@ def sweep_line(name: str, *seconds: float, error: str = "", spark: str = "4.2.0"
     return {name: {"steps": steps} | ({"error": error} if error else {})}
 
 
-def test_a_sweep_has_a_line_for_each_engine(report: Any) -> None:
-    slow = sweep_line("peer", 2.0, error="not done after 300 seconds", spark="4.1.1")
+def test_what_grows_has_a_line_for_each_sweep_and_the_tool_that_grows_least(report: Any) -> None:
+    late = sweep_line("peer", 2.0, error="not done after 300 seconds", spark="4.1.1")
+    slow = late | sweep_line("slow", 2.0, 6.0)
     rounds = [
         sweep_line("ours", 1.0, 2.0) | slow | sweep_line("naive", 1.0, 1.0),
         sweep_line("ours", 1.0, 4.0) | slow | sweep_line("naive", 3.0, 3.0),
@@ -189,6 +196,7 @@ def test_a_sweep_has_a_line_for_each_engine(report: Any) -> None:
             "ours": {"title": "dqx_airflow", "version": "0.1.0"},
             "peer": {"title": "Peer", "version": "1.0"},
             "naive": {"title": "by hand, naive", "version": ""},
+            "slow": {"title": "Slow", "version": "1.0"},
             "absent": {"title": "Absent", "version": "1.0"},
         },
         "rows": 1000,
@@ -197,15 +205,14 @@ def test_a_sweep_has_a_line_for_each_engine(report: Any) -> None:
             "keys": {"title": "Keys", "steps": ["1", "8"], "rounds": []},
         },
     }
-    assert list(report.sweep_tables(found)) == [
-        "#### Days, 1,000 rows, 3 rounds",
-        "",
-        "| engine | Spark | seconds for 1 | to ours | seconds for 8 | to ours | 8 to 1 |",
-        "|---|---|---:|---:|---:|---:|---:|",
-        "| by hand, naive | 4.2.0 | 2.00 | 2.00 | 2.00 | 0.62 | 1.00 |",
-        "| **dqx_airflow 0.1.0** | 4.2.0 | 1.00 | 1.00 | 4.00 | 1.00 | 2.00 |",
-        "| Peer 1.0 | 4.1.1 | 2.00 | 2.00 | not done: no such thing |  |  |",
-        "",
+    growth = {
+        "rows": [{"what": "files", "from": "1", "to": "9", "ours": 2.0, "command": "log_growth.py"}]
+    }
+    assert list(report.growth_table(found, growth)) == [
+        "| what grows | from | to | ours | naive plan | the best other tool | command |",
+        "|---|---:|---:|---:|---:|---|---|",
+        "| days | 1 | 8 | **2.00** | 1.00 | Slow 1.0: 3.00 | `sweeps.py --rows 1000` |",
+        "| files | 1 | 9 | **2.0** | | | `log_growth.py` |",
     ]
 
 
