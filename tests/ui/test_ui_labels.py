@@ -306,7 +306,13 @@ def test_an_unstored_label_is_reported(
 def test_alerts_are_grouped_by_assertion_with_history_and_failing_rows(
     get: Get, scene: Scene
 ) -> None:
-    small = replace(NOT_EMPTY, name="orders.enough", check="Volume", status=BAD_NULLS.status)
+    small = replace(
+        NOT_EMPTY,
+        name="orders.enough",
+        check="Volume",
+        datasets=("calendar",),
+        status=BAD_NULLS.status,
+    )
     scene.days("bbb", verdicts=(BAD_NULLS, small))
     answer = get("alerts", "eve")
     page = Html(answer.text)
