@@ -39,7 +39,7 @@ DAYS, COLUMNS, LARGE_ROWS = 30, 30, 1_000_000
 _KEYS_OF_DIMENSION = 500
 _FORMATS = ("parquet", "delta", "partitions", "csv", "json")
 _WITH_FAULT = 10
-"""One table in so many has a fault."""
+"""One table of this number has a fault."""
 
 Fault = Callable[[pa.Table, np.random.Generator], pa.Table]
 

@@ -673,8 +673,8 @@ class GateOperator(SparkJobOperator):
         blocked = [report for report in reports if report.outcome is Outcome.BLOCKED]
         if any(report.answered for report in blocked):
             by = f" {self._answer}" if self._answer else ""
-            void = f"the answer{by} is void, since data or rules have changed"
-            self._refuse(void, _ELSEWHERE, reports, context)
+            reason = f"the answer{by} no longer applies, since data or rules have changed"
+            self._refuse(reason, _ELSEWHERE, reports, context)
         objections = [why for why in map(why_not_acceptable, blocked) if why]
         if objections:
             self.log.warning("no one is asked: %s", "; ".join(dict.fromkeys(objections)))

@@ -60,7 +60,7 @@ _ISSUES = 0.01
 changes that it does not find."""
 
 _SIGMAS, _SIGMA_DAYS = 3, 28
-"""The other form: so many standard deviations from the mean of so many days."""
+"""The other form: the number of standard deviations from the mean, and of days of the mean."""
 
 _LEAST_SAVED = 0.1
 """The least share of days on which standard deviations save an alarm: they forget an incident that

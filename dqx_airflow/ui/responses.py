@@ -440,7 +440,7 @@ def note_id(text: str) -> UUID:
     """The id that a page assigned to the note of a form, so that a form that is sent twice is
     stored once.
 
-    :raises Refused: it is no id.
+    :raises Refused: it is not an id.
     """
     try:
         return UUID(text)

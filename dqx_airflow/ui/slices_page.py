@@ -374,8 +374,8 @@ def _close(
 ) -> Response:
     """Ends a date without a report by the word of a person, as `dql incidents close` does.
 
-    :raises Refused: the user may not edit the DAG; it is no date without a report, or its date is
-        unknown; or the reason is empty.
+    :raises Refused: the user may not edit the DAG; it is not a date without a report, or its
+        date is unknown; or the reason is empty.
     """
     missing = Refused(HTTPStatus.NOT_FOUND, "No open date of a gate that you may read.")
     forbidden = "You do not have permission to edit this DAG."

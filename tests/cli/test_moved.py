@@ -37,7 +37,7 @@ def test_a_new_call_is_one_that_exists(new: str) -> None:
 def test_the_page_about_new_versions_lists_every_new_name() -> None:
     page = (DOCS / "upgrading.md").read_text(encoding="utf-8")
     unlisted = {new for new in moved_calls().values() if f"`{new}` |" not in page}
-    assert unlisted == {"dql tune review SUITE"}  # it was an option for what is done without one
+    assert unlisted == set()
 
 
 @pytest.mark.parametrize(

@@ -388,8 +388,8 @@ def test_the_strings_of_json_are_read_here_with_the_lines_that_are_none(
     ("text", "due"),
     [
         ('{"a": "x"} {"a": "y"}', "more than one value"),
-        ("[1]", "a line that is no object"),
-        ("{'a': 1}", "a line that is no JSON"),
+        ("[1]", "a line that is not an object"),
+        ("{'a': 1}", "a line that is not JSON"),
         ('{"b": NaN}', "NaN"),
         ('{"a": 1e3}', "the number 1e3"),
         ('{"a": -0}', "the number -0"),

@@ -229,8 +229,8 @@ def test_data_that_changed_while_it_waited_voids_the_answer(stand: Stand) -> Non
     assert stand.airflow.wait_for_end("changed", run_id) == "failed"
     assert stand.silver("changed") is None
     assert stand.outcomes("changed") == ["blocked", "blocked"]
-    void = r"the answer by \w+: fine is void, since data or rules have changed; blocked: "
-    assert re.match(void, stand.notifications("changed")[-1])
+    ended = r"the answer by \w+: fine no longer applies, since data or rules have changed; "
+    assert re.match(ended, stand.notifications("changed")[-1])
     # Airflow keeps the question of the first try, which is about other data: no one is asked it.
     again(stand, run_id, "failed")
     results = StoredResults(str(stand.home / "changed" / "results"))

@@ -21,7 +21,7 @@ from dqx_airflow.values import DatasetRef
 _READ_OTHERWISE = re.compile(r"[\0-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd]|\r(?!\n)|\A\ufeff")
 """Control characters, and a byte order mark."""
 _ONLY_SPARK_READS = re.compile(r"'|NaN|INF|Infinity|/[/*]")
-"""Parts of text that is no JSON, and that Spark may read all the same."""
+"""Parts of text that is not JSON, and that Spark may read all the same."""
 _IN_VALUES = re.compile("[\0-\x08\x0b\x0c\x0e-\x1f\x7f\ufffd\ud800-\udfff]")
 """Characters of strings that engines take differently."""
 _EXPONENT = re.compile(r"[eE]|\A-0\Z")
@@ -43,7 +43,7 @@ def read_strings(
     ref: DatasetRef, location: str, files: Sequence[DataFile], types: Mapping[str, str], line: str
 ) -> pa.Table:
     """The strings of JSON objects with declared columns, which this process reads and sends to
-    Sail; and in the column `line` the lines that are no JSON. Spark has the same strings.
+    Sail; and in the column `line` the lines that are not JSON. Spark has the same strings.
 
     :param types: the types of the declared columns.
     :raises DatasetError: the files may be read or cast otherwise, or are too large to be sent.
@@ -78,7 +78,7 @@ def read_strings(
 def _objects_in_lines(text: str, line: str) -> Iterator[dict[str, Any]]:
     """Yields the object of each line that is not blank.
 
-    :param line: the key of a line that is no JSON.
+    :param line: the key of a line that is not JSON.
     """
     for part in text.replace("\r\n", "\n").split("\n"):
         stripped = part.strip(_BLANK)
@@ -88,13 +88,13 @@ def _objects_in_lines(text: str, line: str) -> Iterator[dict[str, Any]]:
             value, end = _DECODER.raw_decode(stripped)
         except json.JSONDecodeError:
             if _ONLY_SPARK_READS.search(part):
-                raise _OtherwiseError("a line that is no JSON") from None
+                raise _OtherwiseError("a line that is not JSON") from None
             yield {line: part}
             continue
         if end < len(stripped):
             raise _OtherwiseError("a line with more than one value")
         if not isinstance(value, dict):
-            raise _OtherwiseError("a line that is no object")
+            raise _OtherwiseError("a line that is not an object")
         yield value
 
 
@@ -106,10 +106,10 @@ def _objects_in_document(text: str) -> Iterator[dict[str, Any]]:
     try:
         value, end = _DECODER.raw_decode(stripped)
     except json.JSONDecodeError:
-        raise _OtherwiseError("a document that is no JSON") from None
+        raise _OtherwiseError("a document that is not JSON") from None
     values = value if isinstance(value, list) else [value]
     if end < len(stripped) or not all(isinstance(one, dict) for one in values):
-        raise _OtherwiseError("a document that is no array of objects")
+        raise _OtherwiseError("a document that is not an array of objects")
     yield from values
 
 
