@@ -262,10 +262,10 @@ def test_what_changed_before_an_incident_is_printed(root: str) -> None:
         "What else changed since 2024-03-01 (orders_to_silver)",
         "  profile black_friday: active, was none",
     ]
-    (shown,) = json.loads(dql("show", one["id"], "--results-root", root, "--format", "json").stdout)
-    assert [*shown["changes"]["orders_to_silver"]] == [
-        "First bad and last good content",
-        "Where the failing rows are",
-        "What else changed since 2024-03-01",
+    shown = json.loads(dql("show", one["id"], "--results-root", root, "--format", "json").stdout)
+    assert [(change["gate"], change["title"]) for change in shown["changes"]] == [
+        ("orders_to_silver", "First bad and last good content"),
+        ("orders_to_silver", "Where the failing rows are"),
+        ("orders_to_silver", "What else changed since 2024-03-01"),
     ]
     assert "no incident has an id" in dql("show", "zz", "--results-root", root).output
