@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk.exceptions import AirflowTaskTimeout
+from airflow.providers.common.compat.sdk import AirflowTaskTimeout
 
 from dqx_airflow.errors import StoreError
 from dqx_airflow.operators.batched_reports import batch_reports, clear_number

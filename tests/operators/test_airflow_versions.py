@@ -84,7 +84,6 @@ def test_every_name_that_the_docs_import_is_there(airflow_settings: dict[str, st
     assert missing({one for one in names if one[1] not in later}) == []
 
 
-@pytest.mark.slow
 def test_names_without_a_common_place_are_imported_in_one_module() -> None:
     strays = [
         f"{path.relative_to(PACKAGE)}: {module}.{name}"
