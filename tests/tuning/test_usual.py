@@ -285,12 +285,12 @@ def test_a_leak_that_stays_alarms_each_day() -> None:
 
 
 @pytest.mark.slow
-def test_noisy_means_and_maxima_have_no_limit_of_a_load() -> None:
+def test_days_of_which_half_and_double_are_noise_have_no_limit_of_a_load() -> None:
     chance = random.Random(1)
     dates = [LAST - timedelta(days=300 - number) for number in range(300)]
     values = [500 * chance.lognormvariate(0, 0.45) for _ in dates]
     assert alarms(dates, values, Kind.OTHER) == []
-    assert len(alarms(dates, values, Kind.VOLUME)) > 10
+    assert len(alarms(dates, values, Kind.VOLUME)) <= 3
 
 
 @pytest.mark.slow
