@@ -99,7 +99,13 @@ def test_rows_in_quarantine_are_listed_shown_discarded_and_released_with_a_trace
     listed = json.loads(dql("list", "--format", "json").stdout)
     require_same_head(listed)
     assert listed == [
-        {"gate": "test.gate", "date": str(on), "row_count": 4, "reasons": {"amount": 2, "id": 2}}
+        {
+            "gate": "test.gate",
+            "date": str(on),
+            "map_index": -1,
+            "row_count": 4,
+            "reasons": {"amount": 2, "id": 2},
+        }
         for on in (YESTERDAY, TODAY)
     ]
     assert [line.split() for line in dql("list").stdout.splitlines() if "amount" in line] == [
