@@ -182,7 +182,6 @@ def test_a_masked_column_is_not_read_however_a_dataset_is_called(project: Path) 
     talk(project, questions)
 
 
-@pytest.mark.slow
 def test_what_cannot_be_judged_or_proposed_is_an_answer(project: Path) -> None:
     async def questions(_: Any, ask: Ask) -> None:
         filtered = "orders=lake/orders.parquet?filter=id > 1"
@@ -207,7 +206,6 @@ def test_what_cannot_be_judged_or_proposed_is_an_answer(project: Path) -> None:
     talk(project, questions)
 
 
-@pytest.mark.slow
 def test_a_whole_number_is_proposed_as_one(project: Path) -> None:
     text = SUITE.replace("const MAX", "const LEAST = 1 tunable [1, 20]\nconst MAX")
     text = text.replace("assert null", 'assert num_rows() > LEAST name "rows"\nassert null')

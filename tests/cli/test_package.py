@@ -102,7 +102,6 @@ def imported_by(source: str) -> Iterator[str]:
             yield str(node.module)
 
 
-@pytest.mark.slow
 def test_each_package_keeps_its_licence(bundle: Path) -> None:
     with zipfile.ZipFile(bundle) as archive:
         names = archive.namelist()

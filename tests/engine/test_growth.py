@@ -105,7 +105,6 @@ def origins(report: GateReport, *names: str) -> set[str | None]:
     return {origin and origin.value for origin in found}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "way",
     [

@@ -18,7 +18,6 @@ from dqx_airflow.engine.sources.delta_files import DeltaLog, struct_of
 FILES = 900
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("is_partitioned", [True, False])
 def test_each_folder_is_listed_once_and_dates_are_compared_with_values_and_not_with_files(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_partitioned: bool

@@ -53,7 +53,6 @@ def active_jobs(spark: Any) -> list[int]:
     return list(spark.sparkContext.statusTracker().getActiveJobsIds())
 
 
-@pytest.mark.slow
 def test_at_its_deadline_a_gate_cancels_its_jobs_and_no_others(
     spark: Any, tmp_path: Path, of_others: Future[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -401,7 +401,6 @@ def _column(random: Random, column: str) -> Column:
     return [None if random.random() < nulls else values[column]() for _ in range(size)]
 
 
-@pytest.mark.slow
 @pytest.mark.spark
 def test_spark_keeps_of_random_columns_what_the_reference_keeps(spark: Any) -> None:
     from dqx_airflow.engine.measure import measure as measure_in_spark

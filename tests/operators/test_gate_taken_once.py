@@ -178,7 +178,6 @@ def test_a_gate_does_not_wait_for_a_dead_job_and_the_next_try_has_one_of_its_own
     assert ended(gate_there, False) == "passed"
 
 
-@pytest.mark.slow
 def test_a_job_that_no_one_follows_ends_with_its_gate(
     gate_there: Gates, twice: Twice, tmp_path: Path
 ) -> None:

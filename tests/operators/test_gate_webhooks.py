@@ -386,7 +386,6 @@ def test_an_event_over_such_a_connection_is_not_lost_in_silence(
     assert str(mistake).startswith("its password is not base64")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("password", "level", "found"),
     [("****", "problem", "hook: its password is not base64"), (SECRET, "ok", "hook")],

@@ -147,7 +147,6 @@ def bucket() -> Iterator[SmallS3]:
         yield store
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rounds", ROUNDS)
 def test_of_jobs_that_come_at_once_one_gets_the_request_from_an_object_store(
     bucket: SmallS3, rounds: int

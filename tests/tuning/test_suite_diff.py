@@ -543,7 +543,6 @@ def run(script: list[str]) -> str:
     return output_of(["bash", "-e", "-c", "\n".join(commands)], env={**os.environ, "PATH": path})
 
 
-@pytest.mark.slow
 def test_the_github_workflow_of_the_docs_runs(
     merge_request: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

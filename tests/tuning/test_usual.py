@@ -172,7 +172,6 @@ def test_a_week_of_lower_prices_alarms_for_two_days() -> None:
     assert alarms(dates, prices, Kind.OTHER) == [150, 151]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kind", Kind)
 @pytest.mark.parametrize("factor", [0.001, 3.6])
 def test_another_unit_alarms_until_a_person_says_that_it_is_fine(kind: Kind, factor: float) -> None:
@@ -284,7 +283,6 @@ def test_a_leak_that_stays_alarms_each_day() -> None:
     assert alarms(dates, shares, Kind.OTHER) == list(range(150, 180))
 
 
-@pytest.mark.slow
 def test_days_of_which_half_and_double_are_noise_have_no_limit_of_a_load() -> None:
     chance = random.Random(1)
     dates = [LAST - timedelta(days=300 - number) for number in range(300)]
@@ -299,7 +297,6 @@ def test_the_day_after_a_campaign_is_usual() -> None:
     assert alarms(dates, campaign) == [150, 151]
 
 
-@pytest.mark.slow
 def test_labelled_issues_never_enter_the_baseline() -> None:
     dates, values = volumes(lambda day: 0.5 if 150 <= day < 162 else 1)
     assert alarms(dates, values) == [150, 151]
@@ -367,7 +364,6 @@ def test_shares_near_none_and_near_all_have_limits_of_their_own() -> None:
         assert alarms(dates, [*values[:140], bad, *values[141:]], Kind.OTHER) == [140]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("is_complement", [False, True])
 def test_a_single_row_of_few_is_no_alarm_where_a_share_is_none_on_most_days(
     is_complement: bool,

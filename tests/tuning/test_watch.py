@@ -166,7 +166,6 @@ def drift_in(database: Any, number: int, text: str = DRIFT) -> dict[str, Verdict
     return {name.removeprefix(mark): one for name, one in found if name.startswith(mark)}
 
 
-@pytest.mark.slow
 def test_drift_is_claimed_on_request_where_it_is_more_than_chance_and_than_usual() -> None:
     days = 45
     for share, rows, failed in ((0.6, 100, set()), (0.1, 100, {"country"}), (0.1, 8, set())):
