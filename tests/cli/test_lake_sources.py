@@ -133,7 +133,8 @@ def test_locations_are_a_list_on_the_command_line_or_in_a_file(lake: Path, tmp_p
     rows = report_of(tmp_path / "gates", *several)
     assert {row["dataset"] for row in rows.values()} == {"broken", "countries", "orders"}
     file = tmp_path / "tables.txt"
-    file.write_text(f"# ours\n{lake / 'sales' / 'orders'}\n\n{lake / 'ref'}  # small\n")
+    shutil.copytree(lake / "ref", tmp_path / "ref#2")
+    file.write_text(f"# ours\n{lake / 'sales' / 'orders'}\n\n{tmp_path / 'ref#2'}  # small\n")
     again = report_of(tmp_path / "other", "--dataset", f"@{file}")
     assert {row["dataset"] for row in again.values()} == {"broken", "countries", "orders"}
     assert "orders" in settings_of(tmp_path / "other").refs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,8 @@ T = TypeVar("T")
 
 _SPARK = "table:"
 _LIST = "@"
+_COMMENT = re.compile(r"(?:^|\s)#")
+"""The beginning of a comment in a list; within a name, `#` is a character as any other."""
 
 
 def is_of_many(locations: Sequence[str]) -> bool:
@@ -151,7 +154,7 @@ def _lines_of(file: Path) -> list[str]:
         raise RequestError(
             f"cannot read {file}: {error}", "give @FILE, with a location in each line"
         ) from error
-    stripped = (line.partition("#")[0].strip() for line in text.splitlines())
+    stripped = (_COMMENT.split(line, maxsplit=1)[0].strip() for line in text.splitlines())
     return [line for line in stripped if line]
 
 
