@@ -29,12 +29,13 @@ def batch_reports(location: ResultsLocation, context: Any, batch: str) -> BatchR
 
     ti = context["ti"]
     cleared = clear_number(context)
-    if cleared is None:
+    started = getattr(context.get("dag_run"), "start_date", None)
+    if cleared is None or started is None:
         return None
     return BatchReports(
         locate(location.root, location.storage_options),
         batch_name(ti.dag_id, batch),
-        run_name(ti.run_id, cleared),
+        run_name(ti.run_id, started, cleared),
     )
 
 

@@ -4,8 +4,9 @@ A job that judges many gates cannot write their reports into the tables of the s
 belongs to an attempt of a task, and the attempts of the gates have not begun. So it leaves each
 report in a file, and the gate that takes it writes it as if its own job had made it.
 
-The files of one run of a batch are in a folder of `_dqx_batches`, which depends on the DAG run and
-on how often that was cleared. For a request with the digest D, that folder contains:
+The files of one run of a batch are in a folder of `_dqx_batches`, which depends on the DAG run, on
+when that started, and on how often it was cleared. For a request with the digest D, that folder
+contains:
 
     D.begun    written when the job began to judge the request
     D.report   the reports, one for each date and suite of the gate
@@ -49,13 +50,15 @@ def batch_name(dag_id: str, task_id: str) -> str:
     return _digest(dag_id, task_id)
 
 
-def run_name(run_id: str, clear_number: int) -> str:
+def run_name(run_id: str, started: datetime, clear_number: int) -> str:
     """The name of the folder of one run of a batch.
 
+    :param started: when the DAG run started: one that was deleted and created again has the same
+        id.
     :param clear_number: how often tasks of the DAG run were cleared: what was judged before that is
         not taken after it.
     """
-    return _digest(run_id, clear_number)
+    return _digest(run_id, started.astimezone(timezone.utc).isoformat(), clear_number)
 
 
 def _digest(*parts: object) -> str:

@@ -265,6 +265,7 @@ class Run:
 class FakeRun:
     logical_date: datetime | None = datetime(2024, 5, 17, 3, tzinfo=timezone.utc)
     run_after: datetime = datetime(2024, 5, 18, 3, tzinfo=timezone.utc)
+    start_date: datetime | None = datetime(2024, 5, 18, 3, 1, tzinfo=timezone.utc)
     conf: dict[str, Any] = field(default_factory=dict)
     clear_number: int = 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -123,6 +123,30 @@ def test_a_gate_that_runs_again_judges_again(scene: Scene, spark_submit: SparkSu
     assert scene.ends("batch", "batch 2") == "2 of 2 gates were checked in one Spark"
     assert scene.ends("orders", "try 3") == "GateBlockedError", "checked in the second batch"
     assert len(spark_submit.calls) == 4
+
+
+def test_a_run_that_was_deleted_and_created_again_takes_nothing_from_before(
+    scene: Scene, spark_submit: SparkSubmit
+) -> None:
+    """It has the same id, and has not been cleared."""
+    scene.batch(scene.gate("orders"))
+    spark_submit.will("passed", "blocked")
+    scene.ends("batch", "batch 1")
+    scene.run.start_date = datetime(2024, 5, 18, 3, 2, tzinfo=timezone.utc)
+    assert scene.ends("batch", "batch 2") == "1 of 1 gates were checked in one Spark"
+    assert scene.ends("orders") == "GateBlockedError", "the data of the second run"
+    assert len(spark_submit.calls) == 2
+
+
+def test_in_a_run_without_a_start_each_gate_judges_for_itself(
+    scene: Scene, spark_submit: SparkSubmit, log: Log
+) -> None:
+    scene.batch(scene.gate("orders"))
+    scene.run.start_date = None
+    assert scene.ends("batch") == "0 gates"
+    assert "when the DAG run started: each submits a job of its own" in log.text
+    assert spark_submit.calls == []
+    assert scene.ends("orders") == "passed"
 
 
 def test_a_restart_of_the_same_try_finds_its_report(
