@@ -143,6 +143,50 @@ def test_locations_are_a_list_on_the_command_line_or_in_a_file(lake: Path, tmp_p
     assert "@FILE, with a location in each line" in done.output
 
 
+@pytest.mark.parametrize("location", ["table:", "table: ", "table:."])
+def test_a_location_that_names_no_table_of_a_catalog_is_an_error(
+    location: str, lake: Path, tmp_path: Path
+) -> None:
+    done = dql("init", tmp_path / "gates", "--dataset", lake, "--dataset", location)
+    assert done.returncode == 2, done.output
+    assert "names no table" in done.output
+
+
+def test_a_location_as_of_a_single_table_is_a_row_that_says_what_to_write(
+    lake: Path, tmp_path: Path
+) -> None:
+    table = f"{lake}/ref/countries.csv"
+    many = ["--dataset", lake, "--dataset", f"c={table}", "--dataset", f"{table}?format=csv"]
+    rows = report_of(tmp_path / "gates", *many)
+    for location in (f"c={table}", f"{table}?format=csv"):
+        assert rows[location]["problem"].endswith(f"no name and no settings: write {table}")
+
+
+def test_where_no_table_can_be_drafted_nothing_is_written(tmp_path: Path) -> None:
+    gates = tmp_path / "gates"
+    done = dql("init", gates, "--dataset", tmp_path / "one", "--dataset", tmp_path / "two")
+    assert done.returncode == 4, done.output
+    assert "dql run" not in done.output
+    assert not gates.exists()
+
+
+def test_a_list_without_a_location_has_no_table(tmp_path: Path) -> None:
+    listed = tmp_path / "tables.txt"
+    listed.write_text("# none yet\n")
+    done = dql("init", tmp_path / "gates", "--dataset", f"@{listed}")
+    assert done.returncode == 4, done.output
+    assert "there is no table in" in done.output
+    assert "--only" not in done.output
+
+
+def test_the_results_of_the_gates_are_no_tables_of_a_lake(lake: Path) -> None:
+    report_of(lake, "--dataset", lake)
+    write_parquet(lake / "dqx_results" / "runs" / "part-0.parquet", {"id": [1, 2, 3]})
+    rows = report_of(lake, "--dataset", lake)
+    assert "sales/orders" in rows
+    assert not [place for place in rows if place.startswith("dqx_results")]
+
+
 def event(inputs: list[Path], outputs: list[Path], job: str) -> str:
     def named(paths: list[Path]) -> list[dict[str, str]]:
         return [{"namespace": "file", "name": str(path)} for path in paths]

@@ -25,6 +25,7 @@ from dqx_airflow.cli.lake.report import (
 from dqx_airflow.cli.lake.sources import LakeSources, flow_of
 from dqx_airflow.contracts.dialects.rule_names import unique_name
 from dqx_airflow.datasets.dqx_toml import FILE_NAME, Settings, is_toml, literal, read_settings
+from dqx_airflow.datasets.locations import is_inside
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.dql.check import check_source
@@ -156,7 +157,10 @@ def _init(folder: Path, options: LakeOptions, settings: Settings, sources: LakeS
     kept = KeptDrafts(folder, is_dry=options.is_dry)
     names = _names_of_locations(settings, kept)
     taken = {*settings.datasets, *(gate.name for gate in settings.gates)}
-    found = chosen_tables(sources.tables(), options.only, options.exclude, names, taken)
+    there = _without_results(sources.tables(), settings)
+    if not there:
+        raise DatasetError(f"there is no table in {sources.title}", "give another --dataset")
+    found = chosen_tables(there, options.only, options.exclude, names, taken)
     if not found:
         raise DatasetError(f"no table in {sources.title} matches", "change --only and --exclude")
     tables = [_as_set(table, settings) for table in found]
@@ -167,9 +171,9 @@ def _init(folder: Path, options: LakeOptions, settings: Settings, sources: LakeS
     _add_files(files, sources.title, drafts, references, suites, settings, now.date())
     gone = []
     if not options.only and not options.exclude:
-        there = {draft.name for draft in drafts}
+        drafted = {draft.name for draft in drafts}
         own = [gate.name for gate in settings.gates if gate.name in settings.refs]
-        gone = [name for name in own if name not in there and sources.covers(settings.refs[name])]
+        gone = [name for name in own if name not in drafted and sources.covers(settings.refs[name])]
     claims, enforced = _claims_of_suites(files, drafts, suites)
     report = lake_report(
         drafts, references, kept.known, gone, claims, enforced, options.calls_per_month
@@ -190,7 +194,8 @@ def _init(folder: Path, options: LakeOptions, settings: Settings, sources: LakeS
             typer.echo(report_page(report, sources.title, now), nl=False)
         case "text":
             print_report(report)
-            typer.echo(_next(files, report), nl=False)
+            if report.drafted:
+                typer.echo(_next(files, report), nl=False)
     if all(draft.problem for draft in drafts):
         raise DatasetError(f"no table in {sources.title} can be read", "see the report above")
 
@@ -242,6 +247,14 @@ def _names_of_locations(settings: Settings, kept: KeptDrafts) -> dict[str, str]:
     return names
 
 
+def _without_results(tables: Sequence[FoundTable], settings: Settings) -> list[FoundTable]:
+    """The tables without those of the gates' own results, which may lie in the same folder."""
+    root = settings.results_root
+    if root is None:
+        return [*tables]
+    return [table for table in tables if not (table.path and is_inside(table.path, root))]
+
+
 def _as_set(table: FoundTable, settings: Settings) -> FoundTable:
     """The table with what the settings say about its columns and its reader."""
     ref = settings.refs.get(table.name) or table.ref
@@ -290,6 +303,8 @@ def _add_files(
             may_be_empty=not settings.text or settings.defaults.allow_empty,
             literal=literal,
         )
+    if not added and not settings.gates:
+        return
     _add_settings(files, added, settings, lake)
     start = today - timedelta(days=1)
     files.add_new(f"{DAG_ID}.py", filled(__package__, "dag.txt", start=start, dag_id=DAG_ID))

@@ -35,6 +35,9 @@ _LIST = "@"
 _COMMENT = re.compile(r"(?:^|\s)#")
 """The beginning of a comment in a list; within a name, `#` is a character as any other."""
 
+_OF_ONE_TABLE = re.compile(r"(?:[^\W\d]\w*=)?(?P<path>[^?]*)(?:\?\w+=.*)?")
+"""A location as it may be written for one table: with a name, or with settings."""
+
 
 def is_of_many(locations: Sequence[str]) -> bool:
     """True if locations are of many tables: several, a list in a file, a folder or a catalog."""
@@ -127,6 +130,10 @@ class LakeSources:
         if not location.startswith(_SPARK):
             return _in_folder(location) if Path(location).is_dir() else [_single(location)]
         name = location.removeprefix(_SPARK)
+        if not name.strip(" .`"):
+            raise RequestError(
+                f"{location} names no table", f"write {_SPARK}CATALOG.SCHEMA.*, or the full name"
+            )
         if "*" not in name and "?" not in name:
             return [table_of_catalog(name, name.replace("`", "").split("."))]
         from dqx_airflow.cli.spark import tables_of_catalog
@@ -172,7 +179,8 @@ def _single(location: str) -> FoundTable:
     try:
         file_format = format_of(location)
     except DatasetError as error:
-        return FoundTable("", location, location, "", group="", problem=error.problem)
+        problem = _mistake_in(location) or error.problem
+        return FoundTable("", location, location, "", group="", problem=problem)
     if not path.is_file():
         problem = "not on this machine: copy it, or read it with Spark and table:NAME"
         return FoundTable("", location, location, file_format, group="", problem=problem)
@@ -182,6 +190,15 @@ def _single(location: str) -> FoundTable:
     return FoundTable(
         "", place, str(path.absolute()), file_format, group="", size=status.st_size, stamp=stamp
     )
+
+
+def _mistake_in(location: str) -> str:
+    """The mistake in a location at which nothing is: a name or a setting, which only the location
+    of a single table may have; empty without one."""
+    match = _OF_ONE_TABLE.fullmatch(location)
+    if match is None or match["path"] in ("", location):
+        return ""
+    return f"among several tables a location has no name and no settings: write {match['path']}"
 
 
 def _of_flow(place: str) -> FoundTable:
