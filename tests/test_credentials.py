@@ -88,7 +88,7 @@ def test_a_location_with_credentials_is_refused(place: str) -> None:
     with pytest.raises(RequestError) as refused:
         dataset_ref("t", {key: place, "format": "csv"})
     assert "SECRET" not in str(refused.value).replace("SEC/RET", "SECRET")
-    assert "they belong in the configuration of Spark" in str(refused.value)
+    assert "credentials belong in the configuration of Spark" in str(refused.value)
     assert "SECRET" not in redact_urls(place)
 
 

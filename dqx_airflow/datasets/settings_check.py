@@ -16,7 +16,7 @@ from dqx_airflow.values.redact import holds_credentials, may_be_secret, redact_u
 from dqx_airflow.values.secret_forms import is_secret_setting
 
 CREDENTIALS_HINT = (
-    "they belong in the configuration of Spark, in the connection of the results, or in the "
+    "credentials belong in the configuration of Spark, in the connection of the results, or in the "
     "environment of the driver"
 )
 _CONNECTION_ID = re.compile(r"[\w.#/-]{1,200}")
@@ -57,7 +57,7 @@ def _objection_to_secrets(ref: DatasetRef) -> str | None:
         return f" has path={ref.path!r}: write {meant}"
     for name, value in ref.options:
         if is_secret_setting(name) or may_be_secret(value):
-            return f" has a secret in its option {name}: {CREDENTIALS_HINT}"
+            return f" has a secret in its option {name}; {CREDENTIALS_HINT}"
     return None
 
 
