@@ -181,41 +181,66 @@ def diff(
         on = until or date.today() - timedelta(days=1)
         options = arguments.Options((), datasets=dataset, config=config)
         diffs = [_with_cost(*of_suite, options, on) for of_suite in zip(diffs, pairs, strict=True)]
-    diffs += [*_settings_diffs(earlier.settings, pairs, wanted)]
+    diffs += [*_settings_diffs(earlier.settings, paths or [Path()], pairs, wanted)]
     print_or_write(written([one for one in diffs if one.changes], format, revision), file)
 
 
 def _settings_diffs(
-    before: Mapping[Path, Settings], pairs: Sequence[Pair], wanted: PastWanted | None
+    before: Mapping[Path, Settings],
+    paths: Sequence[Path],
+    pairs: Sequence[Pair],
+    wanted: PastWanted | None,
 ) -> Iterator[SuiteDiff]:
-    """The changes of each `dqx.toml` that is the nearest of a suite, now or before.
+    """The changes of each `dqx.toml` below the paths, or nearest to them or to a suite, now or
+    before.
 
     :raises SourceError: one has mistakes.
     """
     of_suites: dict[Path, list[Pair]] = {}
+    for path in paths:
+        of_suites.update({place: [] for place in _settings_at(path, before)})
     for pair in pairs:
-        now = find_settings(pair[0].parent)
-        places = {now.resolve()} if now is not None else set()
-        homes = Path(os.path.realpath(pair[0])).parents
-        places |= {place for home in homes[:1] if (place := _nearest(home, before)) is not None}
-        for place in places:
+        for place in _settings_above(pair[0], before):
             of_suites.setdefault(place, []).append(pair)
-    for place, concerned in sorted(of_suites.items()):
+    for place, nearest in sorted(of_suites.items()):
         new = read_settings(place, from_here(place)) if place.is_file() else Settings()
         if new.problems:
             raise renderers.drawn_error(new.problems, {from_here(place): new.text})
         old = before.get(place, Settings())
         changes = changed_settings(old, new, from_here(place))
         if changes and wanted is not None:
+            suites_of_gates = {os.path.realpath(new.suite_of(gate)) for gate in new.gates}
             judged = []
-            for path, was, suite in concerned:
-                if (some := suite or was) is None:
+            for pair in pairs:
+                path, was, suite = pair
+                some = suite or was
+                file = os.path.realpath(path)
+                is_concerned = pair in nearest or file in suites_of_gates
+                if some is None or not is_concerned:
                     continue
                 datasets = datasets_of(some.checks)
                 past = wanted.days_of(some.name.value, path, datasets)
-                judged.append(JudgedSuite(str(path.absolute()), some, past.days))
+                judged.append(JudgedSuite(file, some, past.days))
             changes = tuple(judged_setting(change, old, new, judged) for change in changes)
         yield SuiteDiff(FILE_NAME, from_here(place), changes)
+
+
+def _settings_at(path: Path, before: Collection[Path]) -> set[Path]:
+    """The `dqx.toml` files below a path, and the nearest ones above it, now and before."""
+    if not path.is_dir():
+        return _settings_above(path, before)
+    now = {file.resolve() for file in path.rglob(FILE_NAME) if file.is_file()}
+    folder = Path(os.path.realpath(path))
+    earlier = {file for file in before if file.is_relative_to(folder)}
+    return now | earlier | _settings_above(path / FILE_NAME, before)
+
+
+def _settings_above(file: Path, before: Collection[Path]) -> set[Path]:
+    """The `dqx.toml` files that are nearest to a file, now and before."""
+    now = find_settings(file.parent)
+    earlier = _nearest(Path(os.path.realpath(file)).parent, before)
+    places = set() if now is None else {now.resolve()}
+    return places if earlier is None else {*places, earlier}
 
 
 def _nearest(home: Path, files: Collection[Path]) -> Path | None:
@@ -388,12 +413,12 @@ def written(diffs: Sequence[SuiteDiff], format: DiffFormat, revision: str) -> st
         case "markdown":
             text = (
                 "\n\n".join(map(partial(_shown, "md"), diffs))
-                or f"No assertion differs from `{revision}`."
+                or f"No assertion and no setting differs from `{revision}`."
             )
         case "text":
             text = (
                 printable("\n\n".join(map(partial(_shown, "txt"), diffs)), keep="\n")
-                or f"no assertion differs from {revision}"
+                or f"no assertion and no setting differs from {revision}"
             )
         case "github" | "sarif":
             text = machine_formats.FOR_MACHINES[format](notes)

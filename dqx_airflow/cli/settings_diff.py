@@ -4,6 +4,7 @@ pass."""
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -29,7 +30,7 @@ _SHOW_ONLY = frozenset({"columns", "masked", "lineage_name"})
 
 @dataclass(frozen=True, slots=True)
 class JudgedSuite:
-    """A suite that a `dqx.toml` is about, by its path, with its past days."""
+    """A suite that a `dqx.toml` applies to, by its path without links, with its past days."""
 
     path: str
     suite: nodes.Suite
@@ -101,7 +102,7 @@ def judged_setting(
         for turn, dates in found.items():
             turned.setdefault(turn, set()).update(dates)
     if not known:
-        return replace(change, unknown={"no suite that it is about has stored values": 1})
+        return replace(change, unknown={"no suite that it applies to has stored values": 1})
     return replace(
         change,
         turned={turn: tuple(sorted(dates)) for turn, dates in sorted(turned.items())},
@@ -129,9 +130,16 @@ def _gate_of(change: ChangedSetting) -> str | None:
 def _concerned(
     change: ChangedSetting, settings: Settings, suites: Collection[JudgedSuite]
 ) -> Iterator[JudgedSuite]:
-    """The suite of the gate with the setting; all suites for a default."""
+    """The suite of the gate with the setting; for a default, each suite but those whose gates all
+    have a value of their own."""
     name = _gate_of(change)
-    paths = [settings.suite_of(gate) for gate in settings.gates if gate.name == name]
+    files = [(gate, os.path.realpath(settings.suite_of(gate))) for gate in settings.gates]
     for judged in suites:
-        if name is None or judged.path in paths:
+        gates = [gate for gate, file in files if file == judged.path]
+        if name is not None:
+            is_concerned = name in {gate.name for gate in gates}
+        else:
+            own_values = [getattr(gate, change.last) for gate in gates]
+            is_concerned = not gates or None in own_values
+        if is_concerned:
             yield judged

@@ -29,6 +29,7 @@ _KEYS = {
     "Label.name": "assertion",
     "Waiver.name": "assertion",
     "ChangedAssertion.name": "assertion",
+    "ChangedSetting.name": "setting",
     "PlannedAssertion.name": "assertion",
     "AssertionCost.name": "assertion",
     "DescribedDataset.name": "dataset",

@@ -269,6 +269,44 @@ def test_every_output_has_a_weaker_setting_with_the_days(here: Path, case: str) 
     assert re.search(f"(changed|new|removed): {name}", dql("diff", "suites"))
 
 
+WITHOUT_SUITE = {
+    "beside contracts alone": ("dqx.toml", ("suites/orders.dql",), ()),
+    "below the working directory": ("team/dqx.toml", (), ()),
+    "below a folder of the call": ("team/dqx.toml", (), ("suites", "team", ".")),
+}
+
+
+@pytest.mark.parametrize("case", WITHOUT_SUITE)
+def test_settings_that_are_nearest_to_no_suite_are_compared(here: Path, case: str) -> None:
+    settings, removed, paths = WITHOUT_SUITE[case]
+    for file in removed:
+        Path(file).unlink()
+    Path("team").mkdir()
+    Path("team/other.dql").write_text("export const X = 1\n")
+    commit({settings: "[defaults]\n"})
+    Path(settings).write_text('[defaults]\nfail_on = "P0"\n')
+    (change,) = changes(*paths)
+    assert (change["setting"], change["after"]) == ("defaults.fail_on", '"P0"')
+    assert "| | setting | was | is |" in dql("diff", *paths, "--format", "markdown")
+
+
+def test_a_gate_below_another_folder_has_its_days(here: Path) -> None:
+    gate = '[datasets.orders]\npath = "o"\n[gates.orders]\nsuite = "../suites/orders.dql"\n'
+    commit({"team/dqx.toml": gate})
+    Path("team/dqx.toml").write_text(f'{gate}fail_on = "P0"\n')
+    (change,) = changes("--backtest", *PERIOD)
+    assert sum(map(len, change["turned"].values())) == 4
+
+
+def test_a_default_turns_no_day_of_a_gate_with_its_own_value(here: Path) -> None:
+    gate = '[datasets.orders]\npath = "o"\n[gates.orders]\nsuite = "suites/orders.dql"\n'
+    commit({"dqx.toml": f'{gate}fail_on = "P1"\n'})
+    Path("dqx.toml").write_text(f'{gate}fail_on = "P1"\n[defaults]\nfail_on = "P0"\n')
+    (change,) = changes("--backtest", *PERIOD)
+    assert change["turned"] == {}
+    assert [*change["unknown"]] == ["no suite that it applies to has stored values"]
+
+
 def test_a_file_that_has_no_suite_any_more_has_lost_its_assertions(here: Path) -> None:
     Path("suites/orders.dql").write_text("export const X = 1\n")
     shown = dql("diff", "--backtest", *PERIOD, "--format", "github")
@@ -365,7 +403,7 @@ def test_a_path_that_never_was_is_an_error(here: Path, form: str) -> None:
 
 def test_without_backtest_no_store_is_needed(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DQX_RESULTS_ROOT")
-    assert dql("diff") == "no assertion differs from HEAD\n"
+    assert dql("diff") == "no assertion and no setting differs from HEAD\n"
     assert dql("diff", "--format", "github") == ""
     Path("suites/orders.dql").write_text(SUITE.replace("LEAST = 10", "LEAST = 7"))
     lines = dql("diff").splitlines()
