@@ -86,7 +86,7 @@ class _Batch:
         """Judges the requests, as many at once as the batch says, until the job is ended."""
         lanes = [
             threading.Thread(target=self._judge_in_turn, args=(ending,), daemon=True)
-            for _ in range(self._batch.at_once)
+            for _ in range(min(self._batch.at_once, len(self._batch.requests)))
         ]
         for lane in lanes:
             lane.start()

@@ -4,6 +4,7 @@ gate takes its own report from there."""
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,8 @@ _MOST_NAMED = 5
 _OF_ONE_SPARK = ("conn_id", "conf", "submit", "ansi", "results_root", "results_conn_id")
 """The arguments that all gates of a batch must share."""
 _OF_BATCH_TOO = ("conn_id", "conf", "submit")
+_RULES_THAT_DO_NOT_WAIT = ("always", "one_done", "one_failed", "one_success")
+"""The trigger rules of tasks that may begin before everything that they run after has ended."""
 _ALL_ALONE = "each submits a job of its own"
 _LATE = "the batch took longer than its execution_timeout"
 
@@ -54,8 +57,9 @@ class GateBatchOperator(SparkJobOperator):
     did not come to. After the last attempt it succeeds anyway: the other
     gates submit jobs of their own.
 
-    :param gates: the gates. They do not depend on each other, are not mapped, and share Spark
-        connection, `conf`, `submit`, `ansi` and the location of results.
+    :param gates: the gates. They do not depend on each other, are not mapped, wait for everything
+        that they run after, and share Spark connection, `conf`, `submit`, `ansi` and the location
+        of results.
     :param at_once: the number of gates that are checked at the same time, on threads of the driver.
     :param submit: a service that starts Spark by itself, as in the gates.
     """
@@ -78,7 +82,7 @@ class GateBatchOperator(SparkJobOperator):
         self.deferrable = False
         self.submit = submit
         self.at_once = at_once
-        members = [*gates]
+        members = _members(self.task_id, gates)
         _require_gates(self.task_id, members, at_once)
         self.gate_ids = tuple(gate.task_id for gate in members)
         for gate in members:
@@ -249,6 +253,19 @@ def _named(gates: Sequence[str]) -> str:
     return shown if len(gates) <= _MOST_NAMED else f"{shown} and {len(gates) - _MOST_NAMED} more"
 
 
+def _members(task_id: str, given: Iterable[GateOperator]) -> list[GateOperator]:
+    """The gates of a batch as a list.
+
+    :raises GateMisconfiguredError: they are not a list of gates.
+    """
+    if isinstance(given, Mapping):
+        example = "write its values, such as gates=gates_of(SETTINGS).values()"
+        raise GateMisconfiguredError(f"batch {task_id}: gates is a mapping: {example}")
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise GateMisconfiguredError(f"batch {task_id}: gates={given!r}: write a list of gates")
+    return [*given]
+
+
 def _require_gates(task_id: str, gates: Sequence[Any], at_once: object) -> None:
     """:raises GateMisconfiguredError: something else is among the gates of a batch, or there are
     none."""
@@ -271,6 +288,17 @@ def _require_gates(task_id: str, gates: Sequence[Any], at_once: object) -> None:
             mistakes.append(
                 f"{name} belongs to the batch '{gate.batch}': leave it out of one of them"
             )
+        elif gate.get_closest_mapped_task_group() is not None:
+            mistakes.append(f"{name} is in a mapped task group: leave it out of the batch")
+        elif gate.trigger_rule in _RULES_THAT_DO_NOT_WAIT:
+            rule = str(getattr(gate.trigger_rule, "value", gate.trigger_rule))
+            mistakes.append(
+                f"{name} has the trigger rule '{rule}', by which it may begin before the batch has "
+                "ended: change the rule, or leave the gate out of the batch"
+            )
+    for name, number in Counter(getattr(gate, "task_id", "") for gate in gates).items():
+        if name and number > 1:
+            mistakes.append(f"{name} is there {number} times: give it once")
     if mistakes:
         raise GateMisconfiguredError("; ".join(f"batch {task_id}: {one}" for one in mistakes))
 
@@ -336,15 +364,13 @@ def _prepared(batch: GateBatchOperator, context: Any) -> Prepared:
 
 
 def _beginning(batch: GateBatchOperator, context: Any) -> Iterator[str]:
-    """The gates of a batch that will begin after it: nothing has skipped them, and everything that
-    they run after has succeeded. The others may never run, and their data may be incomplete."""
+    """The gates of a batch that will begin after it: they have not ended, as after a clear of the
+    batch alone, or been skipped, and everything that they run after has succeeded. The others may
+    never run, and their data may be incomplete."""
     needs = {
         task_id: batch.dag.get_task(task_id).upstream_task_ids - {batch.task_id}
         for task_id in batch.gate_ids
     }
-    if not any(needs.values()):
-        yield from batch.gate_ids
-        return
     states = _states({*batch.gate_ids}.union(*needs.values()), context, batch.log)
     for task_id, before in needs.items():
         if states(task_id) not in _NOT_BEGUN:

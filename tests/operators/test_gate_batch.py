@@ -237,6 +237,54 @@ def test_a_gate_that_will_not_begin_is_not_judged(scene: Scene, spark_submit: Sp
     assert len(spark_submit.calls) == 1
 
 
+def test_a_gate_that_has_ended_is_not_judged_in_a_batch_that_is_cleared_alone(
+    scene: Scene, spark_submit: SparkSubmit
+) -> None:
+    """It does not begin again, and would take no report of rows that were promoted."""
+    scene.batch(scene.gate("ended"), scene.gate("cleared"))
+    scene.states |= {"ended": "success", "batch": "running"}
+    scene.run.clear_number = 1
+    assert scene.ends("batch") == "1 of 1 gates were checked in one Spark"
+    assert scene.ends("cleared") == "passed"
+    assert len(spark_submit.calls) == 1
+    scene.states["cleared"] = "failed"
+    scene.run.clear_number = 2
+    assert scene.ends("batch") == "0 gates"
+
+
+@pytest.mark.parametrize("rule", ["always", "one_done", "one_failed", "one_success"])
+def test_each_gate_of_a_batch_waits_for_it(scene: Scene, rule: str) -> None:
+    """Otherwise both could promote the rows of a gate at the same time."""
+    with pytest.raises(scene.operators.GateMisconfiguredError) as caught:
+        scene.batch(scene.gate("a"), scene.gate("early", trigger_rule=rule))
+    assert f"early has the trigger rule '{rule}', by which it may begin before" in str(caught.value)
+
+
+def test_a_gate_in_a_mapped_task_group_belongs_to_no_batch(scene: Scene) -> None:
+    from airflow.sdk import task_group
+
+    def part(number: int) -> None:
+        scene.batch(scene.gate("gate"))
+
+    message = "part.gate is in a mapped task group: leave it out of the batch"
+    with scene.dag, pytest.raises(scene.operators.GateMisconfiguredError, match=message):
+        task_group(part).expand(number=[1, 2])
+
+
+def test_the_gates_of_a_batch_are_a_list(scene: Scene) -> None:
+    gate = scene.gate("gate")
+    for given, message in (
+        (None, "gates=None: write a list of gates"),
+        ("gate", "gates='gate': write a list of gates"),
+        (gate, "gate>: write a list of gates"),
+        ({"gate": gate}, "gates is a mapping: write its values, such as gates=gates_of"),
+        ([gate, gate], "gate is there 2 times: give it once"),
+    ):
+        with pytest.raises(scene.operators.GateMisconfiguredError) as caught:
+            scene.operators.GateBatchOperator(task_id="batch", gates=given)
+        assert message in str(caught.value)
+
+
 def test_a_batch_runs_after_everything_that_its_gates_run_after(
     scene: Scene, dag_folder: Path
 ) -> None:
