@@ -171,10 +171,14 @@ class ReaderOptions:
         if len(separator) != 1:
             message = f"a draft ignores the separator '{separator}'"
             raise RequestError(message, "draft from a Parquet copy, or from a table of the catalog")
+        quote = self.given.get("quote", '"')
+        escape = self.given.get("escape", "")
+        # Spark then reads two quotes as one. Arrow does so anyway, and would escape what follows.
+        is_doubled = escape == quote
         return pa.csv.ParseOptions(
             delimiter=separator,
-            quote_char=self.given.get("quote", '"') or False,
-            escape_char=self.given.get("escape") or False,
+            quote_char=quote or False,
+            escape_char=False if is_doubled else escape or False,
             newlines_in_values=self.given.get("multiline", "false").lower() == "true",
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import re
 from datetime import date, datetime, timedelta, timezone
@@ -17,6 +18,7 @@ from dqx_airflow import MemoryDatabase, Suite
 from dqx_airflow.cli.calls import Options, read_call
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.formatter import format_source
+from dqx_airflow.tuning.column_tables import read_files
 from dqx_airflow.values import SourceFile, Status
 from tests.command_line import dql
 
@@ -308,6 +310,21 @@ def test_reader_options_are_those_of_the_settings_and_of_the_dataset(here: Path)
     assert "null_count(_c1) == 0" in suggest("--dataset", "orders=orders.csv")
     own = suggest("--dataset", "orders=orders.csv?option.sep=%7C")
     assert "_c1" not in own
+
+
+@pytest.mark.parametrize("quote", ['"', "'"])
+def test_a_draft_reads_doubled_quotes_as_gates_with_that_escape_do(here: Path, quote: str) -> None:
+    mark = json.dumps(quote)
+    Path("dqx.toml").write_text(f"[reader.csv]\nquote = {mark}\nescape = {mark}\n")
+    said = f"say {quote}hi{quote}"
+    values = [said, "", "plain", f"{quote}a", f"a,{quote}"]
+    doubled = [f"{quote}{value.replace(quote, 2 * quote)}{quote}" for value in values]
+    rows = [f"{number},{doubled[number % 5]}\n" for number in range(50)]
+    Path("notes.csv").write_text("id,note\n" + "".join(rows))
+    options = (("quote", quote), ("escape", quote))
+    read = read_files("notes.csv", "csv", lambda table: table.column("note").to_pylist(), options)
+    assert read == values * 10
+    assert "# 50 rows" in suggest("--dataset", "notes=notes.csv")
 
 
 @pytest.mark.parametrize("name", ["orders", "other"])
