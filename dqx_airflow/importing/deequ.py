@@ -295,6 +295,13 @@ _COMMENTS = re.compile(_STRINGS.pattern + r"|//[^\n]*|/\*(?:.|\n)*?\*/")
 _OPS = {ast.Eq: "==", ast.NotEq: "!=", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">="}
 _FLIPPED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 _ENDS = ("includeLowerBound", "includeUpperBound")
+_UNUSED = ("hint", "analyzerOptions")
+_ARGUMENTS = (
+    *("columnA", "columnB", "column", "columns", "columnCondition", "expression"),
+    *("constraintName", "quantile", "pattern", "datatype", "dataType"),
+    *("allowed_values", "allowedValues", "lowerBound", "upperBound", *_ENDS, "assertion", "name"),
+)
+"""The names of arguments in Python and Scala, in the order in which each constraint has them."""
 
 
 def recognises(document: Any) -> bool:
@@ -363,7 +370,7 @@ def _is_warning(check: ast.Call) -> bool:
 
 def _shown(link: ast.Call) -> str:
     """A constraint as text: `hasMin('a', lambda x: x > 0)`."""
-    arguments = ", ".join(ast.unparse(argument) for argument in link.args)
+    arguments = ", ".join(map(ast.unparse, (*link.args, *link.keywords)))
     return f"{python_checks.name_of(link.func)}({arguments})"
 
 
@@ -459,20 +466,25 @@ def _of_links(links: Sequence[ast.Call], rule: ForeignRule) -> Iterator[ForeignR
 
 
 def _given(link: ast.Call) -> list[Any]:
-    """The arguments of a constraint in order. An interval includes its ends unless the constraint
-    says otherwise.
+    """The arguments of a constraint in the order of its signature. An interval includes its ends
+    unless the constraint says otherwise.
 
-    :raises NoCounterpartError: an argument cannot be evaluated without running it.
+    :raises NoCounterpartError: an argument is unknown, or cannot be evaluated without running it.
     """
     given = [_evaluated(argument) for argument in link.args]
-    ends = {keyword.arg: keyword.value for keyword in link.keywords if keyword.arg in _ENDS}
-    if ends:
-        for end in _ENDS:
-            given.append(_evaluated(ends[end]) if end in ends else True)
-    unused = ("hint", "analyzerOptions", *_ENDS)
+    named: dict[str, ast.expr] = {}
     for keyword in link.keywords:
-        if keyword.arg is not None and keyword.arg not in unused:
-            given.append(_evaluated(keyword.value))
+        if keyword.arg is None:
+            raise NoCounterpartError(f"`{ast.unparse(keyword)}`: write its arguments one by one")
+        if keyword.arg not in (*_ARGUMENTS, *_UNUSED):
+            raise NoCounterpartError(f"its argument {keyword.arg} has no counterpart")
+        named[keyword.arg] = keyword.value
+    has_ends = not named.keys().isdisjoint(_ENDS)
+    for name in _ARGUMENTS:
+        if name in named:
+            given.append(_evaluated(named[name]))
+        elif has_ends and name in _ENDS:
+            given.append(True)
     return given
 
 
