@@ -96,7 +96,7 @@ class _Batch:
     def _judge_in_turn(self, ending: JobEnding) -> None:
         for request in self._requests(ending):
             # A thread for each: one that does not end at its deadline holds up no other gate.
-            judging = threading.Thread(target=self._judge, args=(request,), daemon=True)
+            judging = threading.Thread(target=self._judge, args=(request, ending), daemon=True)
             judging.start()
             limit_s = request.timeout_s
             judging.join(None if limit_s is None else limit_s + _GRACE_S)
@@ -110,7 +110,7 @@ class _Batch:
                 return
             yield request
 
-    def _judge(self, request: GateRequest) -> None:
+    def _judge(self, request: GateRequest, of_batch: JobEnding) -> None:
         key = request.run_key
         try:
             if not self._reports.begin(request):
@@ -121,7 +121,7 @@ class _Batch:
             return
         code = EXIT_INFRASTRUCTURE
         try:
-            ending = JobEnding(is_one_of_many=True)
+            ending = of_batch.of_one_gate()
             session = ending.opening(lambda _: self._spark)
             code = self._judge_request(request, session, ending, partial(self._leave, request))
         except Exception as error:

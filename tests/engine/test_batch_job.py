@@ -29,7 +29,7 @@ from dqx_airflow.values import (
     RunKey,
 )
 from dqx_airflow.values.files import shipped
-from dqx_airflow.values.json_form import FILE_FLAG, to_arguments
+from dqx_airflow.values.json_form import EXIT_TIMED_OUT, FILE_FLAG, to_arguments
 from tests.engine.lake import ORDERS, TODAY, delta, request
 from tests.engine.test_deadline import ENDLESS
 from tests.processes import PROGRAMS, environment
@@ -123,6 +123,35 @@ def test_a_gate_that_reaches_its_deadline_has_no_report_and_stops_no_other(
     assert report is not None
     assert report.outcome is Outcome.PASSED
     assert spark.range(3).count() == 3
+
+
+def test_the_end_of_a_batch_ends_its_gates_in_a_spark_that_goes_on(
+    spark: Any, tmp_path: Path, orders: DatasetRef, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a gate has begun would otherwise go on after its own task has begun, and promote."""
+    ended: list[int] = []
+    monkeypatch.setattr(os, "_exit", ended.append)
+    endless = [
+        gate_request(
+            tmp_path,
+            f"lake.endless{number}",
+            DatasetRef("orders", query=ENDLESS),
+            rule="assert maximum(id) > 0",
+        )
+        for number in range(2)
+    ]
+    never = gate_request(tmp_path, "lake.never", orders)
+    batch = batch_of(*endless, never, at_once=2, timeout_s=5.0)
+    assert main(to_arguments(batch), lambda _: spark) == EXIT_TIMED_OUT
+    assert running_jobs(spark) == []
+    assert ended == []
+    assert reports_in(batch).open_requests(batch.requests) == [never]
+    assert [taken(batch, one) for one in batch.requests] == [None] * 3
+    assert spark.range(3).count() == 3
+
+
+def running_jobs(spark: Any) -> list[int]:
+    return [*spark.sparkContext.statusTracker().getActiveJobsIds()]
 
 
 def test_a_report_is_taken_once_and_only_for_the_same_request(

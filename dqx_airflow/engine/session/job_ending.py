@@ -37,7 +37,6 @@ class SparkWork:
 
     `is_own` is true for a Spark that was started for this gate.
 
-
     :param earlier: the Sparks that the process used before the job, from `earlier_sparks`.
     """
 
@@ -84,18 +83,29 @@ class JobEnding:
     `code` is the exit code of a job that was ended, or None while it runs; `reason` is the reason
     why it has no report.
 
-    :param is_one_of_many: for one gate of a batch: neither its Spark nor the process ends with it.
+    :param is_one_of_many: for one gate of a batch, see `of_one_gate`.
     """
 
     def __init__(self, *, is_one_of_many: bool = False) -> None:
         self.code: int | None = None
         self.reason = ""
         self._is_one_of_many = is_one_of_many
+        self._of_gates: list[JobEnding] = []
         self._earlier = earlier_sparks()
         self._work: SparkWork | None = None
         self._timers: list[threading.Timer] = []
         self._is_over = threading.Event()
         self._earlier_handler: Any = None
+
+    def of_one_gate(self) -> JobEnding:
+        """The ending of one gate of a batch, which ends with the job. Neither the Spark nor the
+        process ends with the gate."""
+        one = JobEnding(is_one_of_many=True)
+        self._of_gates.append(one)
+        # The job may have ended on another thread, without this gate.
+        if self.code is not None:
+            one.end(self.code, self.reason)
+        return one
 
     def opening(self, open_session: Callable[[str], SparkSession]) -> Callable[[str], SparkSession]:
         """`open_session`, wrapped so that the work of its session ends with the job."""
@@ -140,6 +150,8 @@ class JobEnding:
             print(f"error: {reason}", file=sys.stderr, flush=True)
         # Not on this thread: a signal may have interrupted a call to Spark on it.
         threading.Thread(target=self._cancel, daemon=True).start()
+        for one in [*self._of_gates]:
+            one.end(code, reason)
 
     def finish(self) -> None:
         """Stops watching a job that has ended: later work of the process is not the work of the
