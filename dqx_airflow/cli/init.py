@@ -213,6 +213,7 @@ def _dag(table: ObservedTable, path: str, today: date) -> str:
         is_beside=not path.startswith("/") and "://" not in path,
         path=path,
         settings=_settings(table),
+        options=table.options,
         literal=literal,
     )
 
@@ -233,5 +234,13 @@ def _settings(table: ObservedTable) -> list[tuple[str, object]]:
 
 
 def _toml(table: ObservedTable, path: str, *, has_java: bool) -> str:
-    own = {"name": table.name, "path": path, "settings": _settings(table), "has_java": has_java}
-    return filled(__package__, "draft_toml.txt", **own, literal=literal)
+    return filled(
+        __package__,
+        "draft_toml.txt",
+        name=table.name,
+        path=path,
+        settings=_settings(table),
+        options=table.options,
+        has_java=has_java,
+        literal=literal,
+    )

@@ -6,8 +6,8 @@ An observation is not a promise: a draft is a proposal, and is marked as such.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date
 from itertools import groupby
 from math import floor
@@ -60,7 +60,8 @@ class ObservedTable:
     """A table at a location, with the columns that identify its rows, if known.
 
     `format` is the format of its files, None if the location is the name of a catalog table:
-    `catalog.schema.table`. `newest` is the newest date of its clock.
+    `catalog.schema.table`. `newest` is the newest date of its clock. `options` are the reader
+    options that a gate needs to read the values that were observed.
     """
 
     name: str
@@ -70,6 +71,7 @@ class ObservedTable:
     columns: tuple[ObservedColumn, ...]
     key: tuple[str, ...] = ()
     newest: date | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def clock(self) -> str | None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -37,12 +37,16 @@ ENDINGS = {
 
 @dataclass(frozen=True, slots=True)
 class ColumnTable:
-    """A table whose columns are read one by one, as Arrow arrays. `types` are Spark types."""
+    """A table whose columns are read one by one, as Arrow arrays. `types` are Spark types.
+
+    `needed_options` are the reader options, by name, with which Spark reads the same values.
+    """
 
     names: tuple[str, ...]
     types: dict[str, str]
     rows: int
     column: Callable[[str], Any]
+    needed_options: Mapping[str, str] = field(default_factory=dict)
 
 
 _ROW = re.compile(r"(Expected \d+ columns, got \d+):.*")
@@ -125,6 +129,7 @@ def _files(path: Path, endings: tuple[str, ...]) -> list[Path]:
     ]
 
 
+_QUOTE = '"'
 _OPTION_NAMES = {"delimiter": "sep", "charset": "encoding"}
 _OPTIONS_TAKEN = ("sep", "encoding", "quote", "escape", "header", "multiline", "nullvalue")
 _OPTIONS_WITHOUT_EFFECT = ("inferschema", "mode", "enforceschema", "columnpruning", "samplingratio")
@@ -171,7 +176,7 @@ class ReaderOptions:
         if len(separator) != 1:
             message = f"a draft ignores the separator '{separator}'"
             raise RequestError(message, "draft from a Parquet copy, or from a table of the catalog")
-        quote = self.given.get("quote", '"')
+        quote = self.given.get("quote", _QUOTE)
         escape = self.given.get("escape", "")
         # Spark then reads two quotes as one. Arrow does so anyway, and would escape what follows.
         is_doubled = escape == quote
@@ -243,7 +248,20 @@ def _csv(place: str, options: ReaderOptions) -> ColumnTable:
     texts = pa.concat_tables(parts)
     typed = {name: _typed(texts.column(name)) for name in texts.column_names}
     types = {name: kind for name, (kind, _) in typed.items()}
-    return ColumnTable(tuple(typed), types, texts.num_rows, lambda name: typed[name][1])
+    needed = {}
+    if not {"escape", "quote"} & options.given.keys() and _has_doubled_quotes(texts):
+        needed["escape"] = _QUOTE
+    return ColumnTable(tuple(typed), types, texts.num_rows, lambda name: typed[name][1], needed)
+
+
+def _has_doubled_quotes(texts: pa.Table) -> bool:
+    """True if quotes within names or values were doubled in the file. False if a backslash may be
+    the escape, which then stands in front of a quote."""
+    columns = [pa.chunked_array([texts.column_names]), *texts.columns]
+    with_quote = [column.filter(pc.match_substring(column, _QUOTE)) for column in columns]
+    if any(pc.any(pc.match_substring(column, "\\")).as_py() for column in with_quote):
+        return False
+    return any(len(column) > 0 for column in with_quote)
 
 
 def column_table(rows: Any) -> ColumnTable:

@@ -101,7 +101,15 @@ def profile_of_columns(
     columns = tuple(
         _profile_of_column(table, column, is_masked(column, masked)) for column in table.names
     )
-    profile = ObservedTable(name, place, file_format, table.rows, columns, _key(table, columns))
+    profile = ObservedTable(
+        name=name,
+        place=place,
+        format=file_format,
+        rows=table.rows,
+        columns=columns,
+        key=_key(table, columns),
+        options=table.needed_options,
+    )
     return replace(profile, newest=_newest_day(table, profile))
 
 

@@ -108,6 +108,18 @@ def test_a_table_of_which_nothing_holds_has_a_suite_all_the_same(tmp_path: Path)
     assert "num_rows() > 0" in (tmp_path / "new" / "notes.dql").read_text()
 
 
+def test_quotes_that_are_doubled_have_their_escape_in_the_dag_and_the_settings(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "notes.csv").write_text('id,note\n1,"say ""hi"""\n2,plain\n')
+    code, output = init(tmp_path / "new", "--dataset", str(tmp_path / "notes.csv"))
+    assert code == 0, output
+    assert_sound(tmp_path / "new", "notes")
+    assert read_settings(tmp_path / "new" / "dqx.toml").refs["notes"].options == (("escape", '"'),)
+    dag = (tmp_path / "new" / "notes_gate.py").read_text()
+    assert r'"options": {"escape": "\""},' in dag
+
+
 def test_nothing_is_overwritten(tmp_path: Path) -> None:
     (tmp_path / "dqx.toml").write_text("mine")
     code, output = init(tmp_path)

@@ -325,6 +325,28 @@ def test_a_table_that_no_suite_can_be_written_about_is_a_row_of_the_report(tmp_p
     assert settings_in(tmp_path).refs["semicolon"].schema == "a bigint, b bigint"
 
 
+@pytest.mark.parametrize(
+    ("text", "is_doubled"),
+    [
+        ('id,note\n1,"say ""hi"""\n2,plain\n', True),
+        ('id,"the ""note"""\n1,a\n2,b\n', True),
+        ('id,note\n1,"a ""b"", c"\n2,"C:\\x"\n', True),
+        ('id,note\n1,"say \\"hi\\""\n2,plain\n', False),
+        ('id,note\n1,""\n2,"plain"\n', False),
+        ("id,note\n1,C:\\x\n2,plain\n", False),
+    ],
+)
+def test_a_gate_reads_doubled_quotes_of_csv_as_its_draft_does(
+    text: str, is_doubled: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "lake").mkdir()
+    for name in ("notes", "others"):
+        (tmp_path / "lake" / f"{name}.csv").write_text(text)
+    init(tmp_path)
+    options = settings_in(tmp_path).refs["notes"].options
+    assert options == ((("escape", '"'),) if is_doubled else ())
+
+
 def test_a_table_without_rows_has_a_gate_that_warns_until_some_come(tmp_path: Path) -> None:
     write_parquet(tmp_path / "lake" / "orders.parquet", {"id": pa.array([], pa.int64())})
     assert report_of(tmp_path)["orders.parquet"]["wrong"] == ["no rows"]

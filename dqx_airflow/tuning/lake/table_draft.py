@@ -337,6 +337,8 @@ def _settings(seen: Seen, date_column: str | None) -> dict[str, Any]:
     if table.format in ("csv", "json"):
         columns = (f"{column_path(column.name)} {column.type}" for column in table.columns)
         settings["schema"] = ", ".join(columns)
+    for name, value in table.options.items():
+        settings[f"options.{name}"] = value
     return settings
 
 
