@@ -7,10 +7,12 @@ import sys
 import venv
 from pathlib import Path
 from shutil import which
+from typing import Any
 
 import pytest
 
 from dqx_airflow.datasets.jvm_options import SUBMIT_OPTIONS
+from tests.e2e.demo_runs import flights_in_duckdb
 from tests.e2e.fresh_environment import run
 from tests.quick_jvm import QUICK_JVM
 
@@ -52,3 +54,9 @@ def jvm_archive(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Pat
     command = [programs / "dql", "package", "--jvm-archive", path]
     run(command, path.parent, **{SUBMIT_OPTIONS: QUICK_JVM})
     return path
+
+
+@pytest.fixture(scope="session")
+def flights(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """The flights of the demo in DuckDB, straight from their CSV file."""
+    return flights_in_duckdb(tmp_path_factory.mktemp("flights"))

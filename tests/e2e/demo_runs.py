@@ -33,6 +33,8 @@ BLOCKED = {
     "silver_gate": "upstream_failed",
     "build_gold": "upstream_failed",
 }
+DAYS = ((ORDINARY, PASSED), (STORM, BLOCKED), (THANKSGIVING, PASSED))
+"""The days of the demo, each with the states in which its tasks end."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,9 @@ class Demo:
         with closing(sqlite3.connect(self.root / "airflow" / "airflow.db")) as database:
             rows = database.execute(query, (on.isoformat(),)).fetchall()
         return {task: (state, tries) for task, state, tries in rows}
+
+    def states(self, on: date) -> dict[str, str]:
+        return {task: state for task, (state, _) in self.tasks(on).items()}
 
     def runs(self) -> list[dict[str, Any]]:
         """The runs of the demo's DAG, and of every other, which should not have run."""

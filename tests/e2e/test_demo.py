@@ -13,17 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.demo_runs import (
-    BLOCKED,
-    ORDINARY,
-    PASSED,
-    QUESTIONS,
-    STORM,
-    THANKSGIVING,
-    Demo,
-    flights_in_duckdb,
-    run_demo,
-)
+from tests.e2e.demo_runs import DAYS, ORDINARY, QUESTIONS, STORM, THANKSGIVING, Demo, run_demo
 from tests.e2e.marquez import Marquez
 from tests.openlineage_schemas import problems
 from tests.processes import output_of
@@ -37,18 +27,11 @@ def demo(programs: Path, jvm_archive: Path, tmp_path_factory: pytest.TempPathFac
     return run_demo(home, program=programs / "dql", jvm_archive=jvm_archive)
 
 
-@pytest.fixture(scope="module")
-def flights(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return flights_in_duckdb(tmp_path_factory.mktemp("flights"))
-
-
-@pytest.mark.parametrize(
-    ("on", "expected"), [(ORDINARY, PASSED), (STORM, BLOCKED), (THANKSGIVING, PASSED)]
-)
+@pytest.mark.parametrize(("on", "expected"), DAYS)
 def test_every_task_of_the_three_days_ends_in_its_expected_state(
     demo: Demo, on: date, expected: dict[str, str]
 ) -> None:
-    assert {task: state for task, (state, _) in demo.tasks(on).items()} == expected
+    assert demo.states(on) == expected
 
 
 def test_nothing_is_built_below_a_blocked_gate(demo: Demo) -> None:

@@ -13,18 +13,7 @@ from deltalake import DeltaTable
 
 from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.receipts import receipts_of
-from tests.e2e.demo_runs import (
-    BLOCKED,
-    ORDINARY,
-    OURS,
-    PASSED,
-    QUESTIONS,
-    STORM,
-    THANKSGIVING,
-    Demo,
-    flights_in_duckdb,
-    run_demo,
-)
+from tests.e2e.demo_runs import DAYS, ORDINARY, OURS, QUESTIONS, THANKSGIVING, Demo, run_demo
 from tests.processes import output_of
 from tests.stopwatch import at_most
 
@@ -86,18 +75,11 @@ def demo(no_java: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> D
     return run_demo(tmp_path_factory.mktemp("demo"), "--engine", "sail", **no_java)
 
 
-@pytest.fixture(scope="module")
-def flights(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    return flights_in_duckdb(tmp_path_factory.mktemp("flights"))
-
-
-@pytest.mark.parametrize(
-    ("on", "expected"), [(ORDINARY, PASSED), (STORM, BLOCKED), (THANKSGIVING, PASSED)]
-)
+@pytest.mark.parametrize(("on", "expected"), DAYS)
 def test_the_days_of_the_demo_end_on_sail_as_on_spark(
     demo: Demo, flights: Any, on: date, expected: dict[str, str]
 ) -> None:
-    assert {task: state for task, (state, _) in demo.tasks(on).items()} == expected
+    assert demo.states(on) == expected
     for name, question in QUESTIONS.items():
         due = flights.execute(question, {"on": on}).fetchone()[0]
         assert demo.results(on)[name]["value"] == pytest.approx(due), name
