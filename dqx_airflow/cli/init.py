@@ -176,7 +176,9 @@ def _require_none_given(locations: Sequence[str], of_many: Mapping[str, object])
     """:raises RequestError: an option is given that is for many tables."""
     for option, is_given in of_many.items():
         if is_given:
-            where = f"{locations[0]} is one table" if locations else "there is no --dataset"
+            where = "there is no --dataset"
+            if locations:
+                where = f"{locations[0]} is not a folder of tables"
             raise RequestError(f"{option}: {where}", "give a folder of tables with --dataset")
 
 

@@ -347,6 +347,21 @@ def test_a_gate_reads_doubled_quotes_of_csv_as_its_draft_does(
     assert options == ((("escape", '"'),) if is_doubled else ())
 
 
+def test_a_column_of_nothing_but_null_is_drafted(tmp_path: Path) -> None:
+    days = [day for day in DAYS for _ in range(30)]
+    ids = list(range(len(days)))
+    write_parquet(
+        tmp_path / "lake" / "typed.parquet", {"id": ids, "n": pa.nulls(len(ids)), "ds": days}
+    )
+    write_parquet(tmp_path / "lake" / "whole.parquet", {"id": ids, "n": pa.nulls(len(ids))})
+    lines = "".join(f'{{"id": {number}, "n": null}}\n' for number in range(30))
+    (tmp_path / "lake" / "lines.json").write_text(lines)
+    assert {row["problem"] for row in report_of(tmp_path).values()} == {""}
+    for name, suite in suites_of(settings_in(tmp_path)).items():
+        assert f"{name}: n is always NULL" in suite
+        assert "null_count(n)" not in suite
+
+
 def test_a_table_without_rows_has_a_gate_that_warns_until_some_come(tmp_path: Path) -> None:
     write_parquet(tmp_path / "lake" / "orders.parquet", {"id": pa.array([], pa.int64())})
     assert report_of(tmp_path)["orders.parquet"]["wrong"] == ["no rows"]
@@ -446,7 +461,7 @@ def test_options_for_a_folder_of_tables_are_refused_for_a_single_table(made: Pat
     one = made / "lake" / "sales" / "orders"
     done = dql("init", made / "none", "--dataset", one, "--only", "orders")
     assert done.returncode == 2
-    assert "is one table" in done.output
+    assert "is not a folder of tables" in done.output
 
 
 def test_the_key_that_a_few_rows_break_is_claimed_and_not_a_pair_that_happens_to_fit(
