@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
-from dqx_airflow.engine.session.sail import INSTEAD
+from dqx_airflow.engine.session.sail import INSTEAD, patterns_as_written
 from dqx_airflow.metrics.types import WHOLE_SIZES, decimal_size
 from dqx_airflow.plan.model import MetricRequest
 
@@ -32,6 +32,8 @@ _DIGITS = {"integer": 10, "bigint": 20, "count": 20}
 """The digits of the decimal to which a whole number is converted."""
 _LARGEST_FACTOR = 1_000_000
 _PLAIN_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_WITHOUT_OTHER_ESCAPES = re.compile(r"(?:[^\\]|\\[\\'])*", re.DOTALL)
+"""A literal whose escape sequences stand for a backslash or a quote."""
 
 _OF_ONE: Mapping[str, Mapping[str, str]] = {
     "lower": {"string": "string"},
@@ -70,6 +72,9 @@ _CASTS: Mapping[tuple[str, str], str] = {
     ("timestamp_ntz", "DATE"): "date",
 }
 """The types of casts by the type of the operand, and what it is cast to."""
+
+_DERIVED = ("approxquantile", "concatws")
+"""Operations that were not compared, though sqlglot derives them from some that were."""
 
 _UNITS_OF_MOMENTS = ("SECOND", "MINUTE", "HOUR", "DAY")
 
@@ -178,9 +183,24 @@ def _parsed(text: str) -> Expr:
     from sqlglot.errors import SqlglotError
 
     try:
-        return sqlglot.parse_one(text, dialect="spark")
+        parsed = sqlglot.parse_one(text, dialect="spark")
     except SqlglotError:
         raise _RefusedError("this SQL") from None
+    _require_translated_patterns(parsed, text)
+    return parsed
+
+
+def _require_translated_patterns(parsed: Expr, text: str) -> None:
+    """:raises _RefusedError: a regular expression is not written as `RLIKE '...'`, in which form it
+    is translated for Sail; or has an escape sequence besides doubled backslashes."""
+    from sqlglot import exp
+
+    written = patterns_as_written(text)
+    if len(written) != len([*parsed.find_all(exp.RegexpLike)]):
+        raise _RefusedError("a regular expression that is not written as RLIKE '...'")
+    for pattern in written:
+        if _WITHOUT_OTHER_ESCAPES.fullmatch(pattern) is None:
+            raise _RefusedError(f"the escape sequences of RLIKE '{pattern}'")
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +220,8 @@ class _Reader:
         """
         from sqlglot import exp
 
+        if node.key in _DERIVED:
+            raise _refusal(node)
         match node:
             case exp.Paren(this=inner):
                 return self.kind(inner)
@@ -224,7 +246,7 @@ class _Reader:
                 return self._compared(node, *_operands(node))
             case exp.NullSafeEQ():
                 return self._compared(node, *_operands(node))
-            case exp.Between(this=operand):
+            case exp.Between(this=operand) if not node.args.get("symmetric"):
                 return self._compared(node, operand, node.args["low"], node.args["high"])
             case exp.In(this=operand, expressions=choices):
                 return self._member(node, operand, choices)
@@ -249,9 +271,8 @@ class _Reader:
                 return self._cast(node)
             case exp.TsOrDsAdd() | exp.TimestampAdd():
                 return self._moved(node)
-            case exp.Left() | exp.Right() if _is_whole_literal(node.expression):
-                self._of_strings(node, node.this)
-                return _STRING
+            case exp.Left(expression=exp.Literal()) | exp.Right(expression=exp.Literal()):
+                return self._end_of_string(node)
             case exp.Contains() | exp.StartsWith() | exp.EndsWith() | exp.DPipe() | exp.Concat():
                 return self._joined(node)
             case exp.Subquery(this=exp.Select() as select):
@@ -290,6 +311,8 @@ class _Reader:
 
     def _cast(self, node: Expr) -> _Kind:
         """The type of a cast that neither fails nor rounds, nor reads a string."""
+        if node.args.get("format") is not None:
+            raise _refusal(node)
         kind = self.kind(node.this)
         if kind.name == "string" and kind.text and _PLAIN_DATE.fullmatch(kind.text):
             kind = _Kind("date")
@@ -305,7 +328,7 @@ class _Reader:
         units = _UNITS_OF_MOMENTS if kind.name == "timestamp" else ("DAY",)
         if kind.name not in ("date", "timestamp") or unit not in units:
             raise _refusal(node, kind)
-        if not _is_whole_literal(node.args["expression"]):
+        if _whole_value(node.args["expression"]) is None:
             raise _refusal(node)
         return kind
 
@@ -314,6 +337,12 @@ class _Reader:
         for part in (*_operands(node), *node.expressions):
             self._of_strings(node, part)
         return _STRING if node.key in ("dpipe", "concat") else _BOOLEAN
+
+    def _end_of_string(self, node: Expr) -> _Kind:
+        if _whole_value(node.expression) is None:
+            raise _refusal(node)
+        self._of_strings(node, node.this)
+        return _STRING
 
     def _of_strings(self, node: Expr, operand: Expr) -> _Kind:
         kind = self.kind(operand)
@@ -355,10 +384,21 @@ class _Reader:
         if names <= {"count", "integer"} and "count" in names:
             wholes = [kind for kind in (first, second) if kind.name == "integer"]
             if all(kind.text and int(kind.text) <= _LARGEST_FACTOR for kind in wholes):
-                return _COUNT
+                return self._of_counts(node, wholes)
         if names <= {"decimal", "integer", "bigint"} and "decimal" in names and not is_division:
             return _decimal_of(node, _as_decimal(first), _as_decimal(second))
         raise _refusal(node, first, second)
+
+    def _of_counts(self, node: Expr, wholes: Sequence[_Kind]) -> _Kind:
+        """The type of a sum, or of the product of a count and a literal: another factor could make
+        it overflow."""
+        from sqlglot import exp
+
+        if not isinstance(node, exp.Mul):
+            return _COUNT
+        if not wholes:
+            raise _refusal(node, _COUNT)
+        return _Kind("bigint")
 
     def _aggregate(self, node: Expr) -> _Kind:
         from sqlglot import exp
@@ -438,6 +478,8 @@ class _Reader:
             raise _RefusedError(f"`{_shown(query)}`")
         tables = dict(self.tables)
         for shared in query.ctes:
+            if shared.args["alias"].args.get("columns"):
+                raise _refusal(shared)
             tables[shared.alias.lower()] = replace(self, tables=tables).columns_of_query(
                 shared.this
             )
@@ -458,8 +500,8 @@ class _Reader:
             if condition is not None:
                 reader.condition(condition.this)
         group = query.args.get("group")
-        for key in group.expressions if group is not None else ():
-            reader._key(key)
+        if group is not None:
+            reader._check_group(group)
         if query.args.get("distinct"):
             for one in query.expressions:
                 reader._key(one.unalias())
@@ -468,12 +510,23 @@ class _Reader:
     def _columns_of_source(self, source: Expr) -> Columns:
         from sqlglot import exp
 
+        alias = source.args.get("alias")
+        known = ("this", "alias")
+        is_other = any(value for key, value in source.args.items() if key not in known)
+        if is_other or (alias is not None and alias.args.get("columns")):
+            raise _refusal(source)
         match source:
             case exp.Table() if source.name.lower() in self.tables and not source.db:
                 return self.tables[source.name.lower()]
             case exp.Subquery(this=exp.Select() as select):
                 return self.columns_of_query(select)
         raise _refusal(source)
+
+    def _check_group(self, group: exp.Group) -> None:
+        if any(value for key, value in group.args.items() if key != "expressions"):
+            raise _refusal(group)
+        for key in group.expressions:
+            self._key(key)
 
     def _check_join(self, join: exp.Join) -> None:
         if join.side not in ("", "LEFT") or join.kind not in ("", "INNER", "OUTER", "SEMI", "ANTI"):
@@ -506,19 +559,27 @@ def _operands(node: Expr) -> list[Expr]:
     return [part for part in parts if part is not None]
 
 
-def _is_whole_literal(node: Expr) -> bool:
-    """True for a whole number, and for one that is written as a product, as sqlglot does."""
+def _whole_value(node: Expr) -> int | None:
+    """The value of a whole number, and of one that is written as a product, as sqlglot does; None
+    if it is not one, or too large."""
     from sqlglot import exp
 
     match node:
-        case exp.Literal(is_string=False):
-            return node.name.isdigit() and int(node.name) <= _LARGEST_FACTOR
-        case exp.Neg(this=inner) | exp.Paren(this=inner):
-            return _is_whole_literal(inner)
+        case exp.Literal(is_string=False) if node.name.isdigit():
+            value = int(node.name)
+        case exp.Paren(this=inner):
+            return _whole_value(inner)
+        case exp.Neg(this=inner):
+            positive = _whole_value(inner)
+            return None if positive is None else -positive
         case exp.Mul(this=first, expression=second):
-            return _is_whole_literal(first) and _is_whole_literal(second)
+            factor, other = _whole_value(first), _whole_value(second)
+            if factor is None or other is None:
+                return None
+            value = factor * other
         case _:
-            return False
+            return None
+    return value if abs(value) <= _LARGEST_FACTOR else None
 
 
 def _kind_of_literal(node: exp.Literal) -> _Kind:

@@ -209,13 +209,18 @@ def without_plan(reason: str) -> str:
 _PATTERN = re.compile(
     r"(?P<first>octet_length\((?P<column>[`\w.]+)\) [^'()]+ AND (?P=column) "
     r"RLIKE '(?:\\.|[^'\\])*' OR )(?=(?P=column) RLIKE)"
-    r"|\bRLIKE '(?P<pattern>(?:\\.|[^'\\])*)'|'(?:\\.|[^'\\])*'|`[^`]*`",
+    r"|\b(?i:RLIKE|REGEXP)\s+'(?P<pattern>(?:\\.|[^'\\])*)'|'(?:\\.|[^'\\])*'|`[^`]*`",
     re.DOTALL,
 )
 """A first test, which saves time in Java only; a pattern; what is quoted otherwise."""
 _LONGEST = 60
 """How much of a pattern a message shows."""
 _SINCE_1970 = "timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', "
+
+
+def patterns_as_written(sql: str) -> list[str]:
+    """The patterns that `in_dialect` finds, with their backslashes doubled, as in a literal."""
+    return [found["pattern"] for found in _PATTERN.finditer(sql) if found["pattern"] is not None]
 
 
 def in_dialect(sql: str) -> str:
