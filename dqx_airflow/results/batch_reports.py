@@ -33,10 +33,12 @@ from dqx_airflow.results.stored_requests import StoredPlace, Taker, require_root
 from dqx_airflow.results.tables import ResultsRoot, store_errors
 from dqx_airflow.values import Attempt, GateReport, GateRequest, from_json, to_json
 
-_FOLDER = "_dqx_batches"
+FOLDER = "_dqx_batches"
 _BEGUN, _REPORT = ".begun", ".report"
 _NO_ATTEMPT = Attempt(0, "")
 _KEPT = timedelta(days=7)
+_DEPTH_OF_RUN = 3
+"""The number of segments in the path of a run: the folder, the batch, and the run."""
 
 
 def digest_of(request: GateRequest) -> str:
@@ -156,22 +158,12 @@ class BatchReports:
 
     def forget_old(self) -> None:
         """Deletes the runs of this batch that ended more than a week ago, if the store allows."""
-        folder = f"{_FOLDER}/{self.batch}"
-        with suppress(StoreError), store_errors(self.location, "delete from"):
-            files = table_files(self.location.root, self.location.options)
-            newest: dict[str, datetime] = {}
-            for info in files.get_file_info(_below(folder)):
-                if info.type is FileType.File and info.mtime is not None:
-                    run = info.path.removeprefix(f"{folder}/").partition("/")[0]
-                    newest[run] = max(info.mtime, newest.get(run, info.mtime))
-            now = datetime.now(timezone.utc)
-            for run, changed in newest.items():
-                if run != self.run and now - changed > _KEPT:
-                    StoredPlace(self.location, f"{folder}/{run}").delete_folder()
+        with suppress(StoreError):
+            delete_runs(self.location, _KEPT, of_batch=self.batch, but=self.run)
 
     def _names(self) -> set[str]:
         require_root(self.location)
-        folder = f"{_FOLDER}/{self.batch}/{self.run}"
+        folder = f"{FOLDER}/{self.batch}/{self.run}"
         with store_errors(self.location, "read"):
             files = table_files(self.location.root, self.location.options)
             found = files.get_file_info(_below(folder, recursive=False))
@@ -179,9 +171,41 @@ class BatchReports:
 
     def _place(self, request: GateRequest) -> StoredPlace:
         require_root(self.location)
-        path = f"{_FOLDER}/{self.batch}/{self.run}/{digest_of(request)}"
+        path = f"{FOLDER}/{self.batch}/{self.run}/{digest_of(request)}"
         return StoredPlace(self.location, path)
 
 
 def _below(folder: str, *, recursive: bool = True) -> FileSelector:
     return FileSelector(folder, allow_not_found=True, recursive=recursive)
+
+
+def delete_runs(
+    location: ResultsRoot,
+    older_than: timedelta,
+    *,
+    of_batch: str | None = None,
+    but: str | None = None,
+    dry_run: bool = False,
+) -> int:
+    """Deletes the files of the runs of batches whose newest file is older; returns their number.
+
+    :param of_batch: the name of a batch; by default the runs of all batches.
+    :param but: the name of a run to keep.
+    :param dry_run: only counts the files.
+    :raises StoreError: the store cannot be read, or something cannot be deleted.
+    """
+    folder = FOLDER if of_batch is None else f"{FOLDER}/{of_batch}"
+    times: dict[str, list[datetime]] = {}
+    with store_errors(location, "read"):
+        files = table_files(location.root, location.options)
+        for info in files.get_file_info(_below(folder)):
+            if info.type is FileType.File and info.mtime is not None:
+                run = "/".join(info.path.split("/")[:_DEPTH_OF_RUN])
+                times.setdefault(run, []).append(info.mtime)
+    before = datetime.now(timezone.utc) - older_than
+    old = [run for run, changed in times.items() if max(changed) < before]
+    old = [run for run in old if run.rpartition("/")[2] != but]
+    for run in old:
+        if not dry_run:
+            StoredPlace(location, run).delete_folder()
+    return sum(len(times[run]) for run in old)

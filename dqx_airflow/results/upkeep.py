@@ -19,6 +19,7 @@ from pyarrow.fs import FileSelector
 from dqx_airflow.errors import RequestError
 from dqx_airflow.limits import LEAST_KEPT
 from dqx_airflow.results import tables
+from dqx_airflow.results.batch_reports import FOLDER, delete_runs
 from dqx_airflow.results.compaction import (
     OF_UPKEEP,
     ROWS_OF_GROUP,
@@ -38,7 +39,8 @@ _SOURCES_REST = timedelta(days=40)
 
 @dataclass(frozen=True, slots=True)
 class Upkeep:
-    """The effect on one table. `deleted_rows` and `deleted_files` are gone for good."""
+    """The effect on one table, or on the files of batches. `deleted_rows` and `deleted_files`
+    are gone for good."""
 
     table: str
     files_before: int
@@ -104,7 +106,8 @@ def vacuum(
     storage_options: Mapping[str, str] | None = None,
     dry_run: bool = False,
 ) -> tuple[Upkeep, ...]:
-    """Deletes files that no version of a table has used for the given time.
+    """Deletes files that no version of a table has used for the given time, and those of batches
+    that have not changed for as long.
 
     :param keep: how long readers may still need a file, at least a day.
     :param dry_run: only counts the files.
@@ -126,7 +129,12 @@ def vacuum(
         )
         return Upkeep(files.definition.name, files.count, files.count, deleted_files=len(gone))
 
-    return tuple(_of_all(root, storage_options, vacuum_one))
+    tended = tuple(_of_all(root, storage_options, vacuum_one))
+    location = tables.locate(root, storage_options)
+    left_behind = delete_runs(location, keep, dry_run=dry_run)
+    if not left_behind:
+        return tended
+    return (*tended, Upkeep(FOLDER, left_behind, 0, deleted_files=left_behind))
 
 
 def _of_all(

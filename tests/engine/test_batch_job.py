@@ -19,6 +19,7 @@ from dqx_airflow.engine.job import main, run_gates
 from dqx_airflow.results.batch_reports import BatchReports, digest_of
 from dqx_airflow.results.stored_requests import store_request
 from dqx_airflow.results.tables import locate
+from dqx_airflow.results.upkeep import vacuum
 from dqx_airflow.values import (
     Attempt,
     BatchRequest,
@@ -239,6 +240,30 @@ def test_old_runs_of_a_batch_are_deleted(tmp_path: Path, orders: DatasetRef) -> 
     own.forget_old()
     left = sorted(path.name for path in (tmp_path / "results" / "_dqx_batches" / "batch").iterdir())
     assert left == ["new", "own"]
+
+
+def test_vacuum_deletes_the_old_files_of_all_batches(
+    spark: Any, tmp_path: Path, orders: DatasetRef
+) -> None:
+    """No batch does, if its DAG is gone or it may not delete; they may contain failing rows."""
+    gate = gate_request(tmp_path, "lake.gate", orders)
+    run_gates([gate], lambda _: spark)
+    root = gate.results_root
+    folder = tmp_path / "results" / "_dqx_batches"
+    for batch in ("gone", "other"):
+        for run in ("old", "new"):
+            reports = BatchReports(locate(root), batch, run)
+            assert reports.begin(gate)
+            reports.leave(gate, ())
+    reports.take(gate)
+    for file in folder.glob("*/old/*"):
+        os.utime(file, (0, 0))
+    assert vacuum(root, dry_run=True)[-1].deleted_files == 4
+    assert len([*folder.glob("*/*/*.report")]) == 4
+    assert vacuum(root)[-1].deleted_files == 4
+    left = sorted(str(path.relative_to(folder)) for path in folder.glob("*/*"))
+    assert left == ["gone/new", "other/new"]
+    assert vacuum(root)[-1].table != "_dqx_batches"
 
 
 @pytest.mark.e2e
