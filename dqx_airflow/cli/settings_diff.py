@@ -21,7 +21,9 @@ _DEFAULTS = (
     "max_clock_skew_hours",
 )
 _GATES = ("suite", "datasets", "allow_empty", FAIL_ON, ON_VIOLATION)
-_OF_ALL = ("defaults", "reader")
+_OF_ALL = ("defaults", "reader", "contracts", "connection")
+_SQL_CONF = "spark.sql."
+"""The prefix of the settings of Spark that may change values, such as files that are ignored."""
 _JUDGED = (FAIL_ON, ON_VIOLATION)
 _BUILT_IN = {ON_VIOLATION: "fail"}
 _SHOW_ONLY = frozenset({"columns", "masked", "lineage_name"})
@@ -71,6 +73,12 @@ def _deciding(settings: Settings) -> dict[tuple[str, ...], str]:
     for format, options in settings.reader.items():
         for name, option in options.items():
             found["reader", format, name] = option
+    for variable in settings.variables:
+        name, _, value = variable.partition("=")
+        found["contracts", "variables", name] = value
+    for name, value in settings.conf.items():
+        if name.startswith(_SQL_CONF):
+            found["connection", "conf", name] = value
     secrets = secrets_of({".".join(key): value for key, value in found.items()})
     return {
         key: redact(json.dumps(_plain(value), ensure_ascii=False, default=str), secrets)
@@ -90,7 +98,7 @@ def judged_setting(
     """The change, with the past days on which gates would have ended in another way."""
     turned: dict[str, set[str]] = {}
     known = 0
-    if change.last not in _JUDGED:
+    if change.last not in _JUDGED or not change.name.startswith(("defaults.", "gates.")):
         reason = "stored values do not contain what the setting changes"
         days = len({day.date for one in suites for day in one.days})
         return replace(change, unknown={reason: max(1, days)})

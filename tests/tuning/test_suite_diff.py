@@ -244,6 +244,16 @@ SETTINGS = {
         "not known on 6 days: stored values do not contain",
     ),
     "empty dates": ("[defaults]\nallow_empty = true\n", "defaults.allow_empty", "not known on 6"),
+    "a variable of contracts": (
+        '[contracts.variables]\nfail_on = "0"\n',
+        "contracts.variables.fail_on",
+        "not known on 6 days: stored values do not contain",
+    ),
+    "a setting of Spark": (
+        "[connection.conf]\n'spark.sql.files.ignoreMissingFiles' = 'true'\n",
+        "connection.conf.spark.sql.files.ignoreMissingFiles",
+        "not known on 6 days: stored values do not contain",
+    ),
     "a gate less": ('[datasets.orders]\npath = "o"\n', "gates.orders.suite", "not known"),
 }
 
