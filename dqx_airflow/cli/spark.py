@@ -13,6 +13,7 @@ from functools import cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from dqx_airflow.contracts.dialects.rule_names import slug
@@ -26,13 +27,14 @@ from dqx_airflow.engine.session.concurrency import do_meanwhile, tasks_reported
 from dqx_airflow.engine.session.connection import open_session, spark_errors_explained
 from dqx_airflow.engine.session.file_systems import check_file_systems
 from dqx_airflow.engine.session.job_ending import SparkWork
+from dqx_airflow.engine.session.spark_errors import loss_of_spark
 from dqx_airflow.engine.session.spark_session import earlier_sparks, without_log
 from dqx_airflow.engine.session.spark_versions import arrow_table
 from dqx_airflow.engine.sources.open import open_dataset
-from dqx_airflow.errors import RequestError
+from dqx_airflow.errors import DatasetError, RequestError, first_line
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.plan.model import Plan, Scanned
-from dqx_airflow.tuning.column_tables import ColumnTable
+from dqx_airflow.tuning.column_tables import ColumnTable, typed_column
 from dqx_airflow.tuning.lake.found_tables import FoundTable, table_of_catalog
 from dqx_airflow.tuning.table_profile import profile_of_columns
 from dqx_airflow.values import DatasetRef, GateReport, GateRequest
@@ -193,8 +195,8 @@ def columns_of(spark: SparkSession, table: str) -> ColumnTable:
 
     def column(name: str) -> Any:
         if rows * len(types) <= _MOST_VALUES_AT_ONCE:
-            return whole().column(name)
-        return arrow_table(frame.select(quote_name(name))).column(0)
+            return typed_column(whole().column(name))
+        return typed_column(arrow_table(frame.select(quote_name(name))).column(0))
 
     return ColumnTable(
         tuple(types),
@@ -208,22 +210,34 @@ def tables_of_catalog(spark: SparkSession, pattern: str) -> list[FoundTable]:
     """The tables of a catalog that match `catalog.schema.*`, still without names.
 
     :raises RequestError: the pattern has no catalog and schema.
+    :raises DatasetError: there is no such catalog or schema, or it cannot be read.
     """
     parts = [unquoted(part) for part in _PART.findall(pattern)]
     if len(parts) < _FEWEST_PARTS:
         message = f"table:{pattern} has no catalog, schema and table"
         raise RequestError(message, "write table:CATALOG.SCHEMA.*")
+    try:
+        return list(_matching(spark, parts))
+    except PySparkException as error:
+        if (loss := loss_of_spark(error)) is not None:
+            raise loss from error
+        raise DatasetError(
+            f"the tables of {pattern} cannot be listed: {first_line(error)}",
+            "check the names of the catalog and the schema, and that this Spark has the catalog",
+        ) from error
+
+
+def _matching(spark: SparkSession, parts: Sequence[str]) -> Iterator[FoundTable]:
+    """Yields the tables whose full name matches parts with wildcards."""
     catalog, *levels, wanted = parts
     schemas: list[tuple[str, ...]] = [(catalog,)]
     for level in levels:
         schemas = [below for schema in schemas for below in _schemas_in(spark, schema, level)]
-    found = []
     for schema in schemas:
         for row in spark.sql(f"SHOW TABLES IN {_quoted(schema)}").collect():
             if not row["isTemporary"] and fnmatchcase(row["tableName"], wanted):
                 name = (*schema, row["tableName"])
-                found.append(table_of_catalog(_quoted(name), name))
-    return found
+                yield table_of_catalog(_quoted(name), name)
 
 
 def _schemas_in(spark: SparkSession, parent: tuple[str, ...], wanted: str) -> list[tuple[str, ...]]:

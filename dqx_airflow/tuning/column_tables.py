@@ -219,7 +219,7 @@ def _parquet(place: str, _: ReaderOptions) -> ColumnTable:
 
 def _of_dataset(dataset: Any) -> ColumnTable:
     def column(name: str) -> Any:
-        return _with_type(dataset.to_table(columns={"it": pc.field(name)}).column(0))
+        return typed_column(dataset.to_table(columns={"it": pc.field(name)}).column(0))
 
     types = {field.name: _spark_type(field.type) for field in dataset.schema}
     return ColumnTable(tuple(types), types, dataset.count_rows(), column)
@@ -264,7 +264,7 @@ def _has_doubled_quotes(texts: pa.Table) -> bool:
     return any(len(column) > 0 for column in with_quote)
 
 
-def _with_type(column: Any) -> Any:
+def typed_column(column: Any) -> Any:
     """A column of NULL without a type as strings, as `_spark_type` has it; others unchanged."""
     return texts_of(column) if pa.types.is_null(column.type) else column
 
@@ -273,7 +273,7 @@ def column_table(rows: Any) -> ColumnTable:
     """A table that is in memory, as an Arrow table."""
     types = {field.name: _spark_type(field.type) for field in rows.schema}
     return ColumnTable(
-        tuple(types), types, rows.num_rows, lambda name: _with_type(rows.column(name))
+        tuple(types), types, rows.num_rows, lambda name: typed_column(rows.column(name))
     )
 
 
@@ -283,7 +283,7 @@ def _json(place: str, _: ReaderOptions) -> ColumnTable:
     table = pa.concat_tables(parts, promote_options="permissive")
     types = {field.name: _spark_type(field.type, has_zone=True) for field in table.schema}
     return ColumnTable(
-        tuple(types), types, table.num_rows, lambda name: _with_type(table.column(name))
+        tuple(types), types, table.num_rows, lambda name: typed_column(table.column(name))
     )
 
 

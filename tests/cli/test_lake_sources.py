@@ -125,6 +125,18 @@ def test_tables_of_a_spark_catalog_are_drafted(spark: Any, tmp_path: Path) -> No
         spark.sql("DROP DATABASE shop CASCADE")
 
 
+@pytest.mark.parametrize("where", ["nowhere.shop.*", "spark_catalog.nowhere.*", "nowhere.*.*"])
+def test_a_spark_catalog_or_schema_that_does_not_exist_is_an_error_that_names_it(
+    spark: Any, where: str, tmp_path: Path
+) -> None:
+    gates = tmp_path / "gates"
+    done = dql("init", gates, "--dataset", f"table:{where}", "--connection", "local[1]")
+    assert done.returncode == 4, done.output
+    assert f"the tables of {where} cannot be listed" in done.output
+    assert "was lost" not in done.output
+    assert not gates.exists()
+
+
 # Lists and events --------------------------------------------------------------------------------
 
 
