@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -17,6 +18,7 @@ from dqx_airflow.values import Severity
 _PASS_NULL = ("notin", "not_equal_to")
 _OPTIONS = ("options", "raise_warning", "ignore_na", "n_failure_cases", "groupby", "groups")
 _ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in r"\.^$*+?{}[]|()"})
+_OPTIONAL = "without the column, the rule passes in pandera but fails here"
 _WIDER = "Spark's type may be narrower than the type of pandas"
 
 
@@ -40,8 +42,17 @@ def rules_of(
             yield ForeignRule(dataset, place, yaml_line(described), reason)
             continue
         names.append(name)
-        yield from _of_column(str(name), described, dataset, place)
+        is_optional = described.get("required", True) is False
+        for rule in _of_column(str(name), described, dataset, place):
+            is_translated = not isinstance(rule.meaning, str)
+            yield _of_optional(rule) if is_optional and is_translated else rule
     yield from _of_frame(document, names, dataset, request.file)
+
+
+def _of_optional(rule: ForeignRule) -> ForeignRule:
+    """The rule of a column that may be missing, with the difference for data without it."""
+    difference = "; ".join(filter(None, (rule.difference, _OPTIONAL)))
+    return replace(rule, difference=difference)
 
 
 def _of_frame(
