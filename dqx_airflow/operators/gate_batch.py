@@ -134,6 +134,9 @@ class GateBatchOperator(SparkJobOperator):
         ending: Ending | None = None
         try:
             reports.forget_old()
+            if _is_first_try(self, context):
+                # Airflow 3.1 does not count a clear while the DAG run is running.
+                reports.forget()
             waiting = reports.open_requests(prepared.requests)
             if waiting:
                 batch = self._batch_request(waiting, reports, context)
@@ -246,6 +249,16 @@ class GateBatchOperator(SparkJobOperator):
             raise GateInfrastructureError(f"{message}; the next attempt checks the others")
         self.log.error("%s; %s submit jobs of their own", message, _named(others))
         return done
+
+
+def _tries_before_clear(batch: GateBatchOperator, context: Any) -> int:
+    """The number of tries of a batch until it was last cleared; 0 if it was not."""
+    return max(int(getattr(context["ti"], "max_tries", 0)) - int(batch.retries or 0), 0)
+
+
+def _is_first_try(batch: GateBatchOperator, context: Any) -> bool:
+    """True for the first try of a batch, also after a clear, and false for a retry."""
+    return int(context["ti"].try_number) <= _tries_before_clear(batch, context) + 1
 
 
 def _named(gates: Sequence[str]) -> str:
@@ -432,8 +445,8 @@ class _GateInstance:
         self._of_batch = context["ti"]
         self.task = gate
         self.task_id = gate.task_id
-        before = int(getattr(self._of_batch, "max_tries", 0)) - int(batch.retries or 0)
-        self.try_number = max(before, 0) + 1 if clear_number(context) else 1
+        before = _tries_before_clear(batch, context)
+        self.try_number = before + 1 if clear_number(context) else 1
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._of_batch, name)

@@ -156,6 +156,14 @@ class BatchReports:
         with suppress(StoreError):  # they are taken, and deleted with the others of this run
             self._place(request).delete(_REPORT)
 
+    def forget(self) -> None:
+        """Deletes everything about this run.
+
+        :raises StoreError: that is not possible.
+        """
+        if self._names():
+            StoredPlace(self.location, f"{FOLDER}/{self.batch}/{self.run}").delete_folder()
+
     def forget_old(self) -> None:
         """Deletes the runs of this batch that ended more than a week ago, if the store allows."""
         with suppress(StoreError):

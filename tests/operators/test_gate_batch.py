@@ -138,6 +138,19 @@ def test_a_run_that_was_deleted_and_created_again_takes_nothing_from_before(
     assert len(spark_submit.calls) == 2
 
 
+def test_a_batch_that_is_cleared_in_a_running_run_leaves_nothing_from_before(
+    scene: Scene, spark_submit: SparkSubmit
+) -> None:
+    """Airflow 3.1 counts a clear only if the DAG run had ended."""
+    scene.batch(scene.gate("orders"), retries=1)
+    spark_submit.will("passed", "blocked")
+    scene.ends("batch", "batch 1", max_tries=1)
+    ended = scene.ends("batch", "batch 2", try_number=2, max_tries=2)
+    assert ended == "1 of 1 gates were checked in one Spark"
+    assert scene.ends("orders") == "GateBlockedError", "the data after the clear"
+    assert len(spark_submit.calls) == 2
+
+
 def test_in_a_run_without_a_start_each_gate_judges_for_itself(
     scene: Scene, spark_submit: SparkSubmit, log: Log
 ) -> None:
