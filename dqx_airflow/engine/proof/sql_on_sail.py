@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,10 @@ _DIGITS = {"integer": 10, "bigint": 20, "count": 20}
 """The digits of the decimal to which a whole number is converted."""
 _LARGEST_FACTOR = 1_000_000
 _PLAIN_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_QUOTED = re.compile(
+    r"`[^`]*`|(?P<quote>['\"])(?:\\.|(?!(?P=quote))[^\\])*(?P=quote)(?P<doubled>(?P=quote))?",
+    re.DOTALL,
+)
 _WITHOUT_OTHER_ESCAPES = re.compile(r"(?:[^\\]|\\[\\'])*", re.DOTALL)
 """A literal whose escape sequences stand for a backslash or a quote."""
 
@@ -75,6 +80,12 @@ _CASTS: Mapping[tuple[str, str], str] = {
 
 _DERIVED = ("approxquantile", "concatws")
 """Operations that were not compared, though sqlglot derives them from some that were."""
+
+_JOINS = (
+    *(("", ""), ("", "INNER"), ("", "SEMI"), ("", "ANTI")),
+    *(("LEFT", ""), ("LEFT", "OUTER"), ("LEFT", "SEMI"), ("LEFT", "ANTI")),
+)
+"""The joins that were compared: side and kind."""
 
 _UNITS_OF_MOMENTS = ("SECOND", "MINUTE", "HOUR", "DAY")
 
@@ -187,7 +198,15 @@ def _parsed(text: str) -> Expr:
     except SqlglotError:
         raise _RefusedError("this SQL") from None
     _require_translated_patterns(parsed, text)
+    _require_plain_quotes(text)
     return parsed
+
+
+def _require_plain_quotes(text: str) -> None:
+    """:raises _RefusedError: a string has a doubled quote, which Sail leaves out."""
+    for found in _QUOTED.finditer(text):
+        if found["doubled"]:
+            raise _RefusedError(f"the doubled quote in {found[0]}...")
 
 
 def _require_translated_patterns(parsed: Expr, text: str) -> None:
@@ -275,7 +294,7 @@ class _Reader:
                 return self._end_of_string(node)
             case exp.Contains() | exp.StartsWith() | exp.EndsWith() | exp.DPipe() | exp.Concat():
                 return self._joined(node)
-            case exp.Subquery(this=exp.Select() as select):
+            case exp.Subquery(this=exp.Select() as select) if not select.args.get("having"):
                 return self._only_column(select)
         return self._of_one(node)
 
@@ -300,8 +319,11 @@ class _Reader:
             return self._compared(node, operand, *choices)
         select = query.this if isinstance(query, exp.Subquery) else query
         first, other = self.kind(operand), self._only_column(select)
-        if not _are_comparable(first, other):
+        is_floating = first.name in _FLOATING or other.name in _FLOATING
+        if is_floating or not _are_comparable(first, other):
             raise _refusal(node, first, other)
+        if not _is_row_condition(node):
+            raise _refusal(node)
         return _BOOLEAN
 
     def _like(self, node: Expr, operand: Expr, pattern: exp.Literal) -> _Kind:
@@ -314,7 +336,7 @@ class _Reader:
         if node.args.get("format") is not None:
             raise _refusal(node)
         kind = self.kind(node.this)
-        if kind.name == "string" and kind.text and _PLAIN_DATE.fullmatch(kind.text):
+        if kind.name == "string" and kind.text and _is_plain_date(kind.text):
             kind = _Kind("date")
         to = "DATE" if node.key == "tsordstodate" else node.args["to"].sql("spark").upper()
         name = _CASTS.get((kind.name, to))
@@ -406,8 +428,10 @@ class _Reader:
         match node:
             case exp.Filter(this=aggregate, expression=exp.Where(this=condition)):
                 self.condition(condition)
+                if self.kind(condition) is _NULL:
+                    raise _refusal(node)
                 return self._aggregate(aggregate)
-            case exp.Count(this=exp.Star()):
+            case exp.Count(this=exp.Star(), expressions=[]):
                 return _COUNT
             case exp.Count(this=exp.Distinct(expressions=parts)):
                 for part in parts:
@@ -455,6 +479,8 @@ class _Reader:
         kind = self.kind(node.this)
         if kind.name not in of_operand:
             raise _refusal(node, kind)
+        if {node.key, node.this.unnest().key} <= {"lower", "upper"}:
+            raise _refusal(node)  # Spark leaves out the inner one
         return _Kind(of_operand[kind.name])
 
     def _only_column(self, select: Expr) -> _Kind:
@@ -529,7 +555,7 @@ class _Reader:
             self._key(key)
 
     def _check_join(self, join: exp.Join) -> None:
-        if join.side not in ("", "LEFT") or join.kind not in ("", "INNER", "OUTER", "SEMI", "ANTI"):
+        if (join.side, join.kind) not in _JOINS:
             raise _refusal(join)
         on, using = join.args.get("on"), join.args.get("using")
         if on is not None:
@@ -552,6 +578,21 @@ def _column(name: str) -> exp.Column:
     from sqlglot import exp
 
     return exp.column(name)
+
+
+def _is_row_condition(node: Expr) -> bool:
+    """True for a condition that WHERE requires, or the opposite of one: elsewhere, Sail takes NULL
+    for false."""
+    from sqlglot import exp
+
+    outer = node.parent
+    while isinstance(outer, exp.Paren):
+        outer = outer.parent
+    if isinstance(outer, exp.Not):
+        outer = outer.parent
+    while isinstance(outer, exp.Paren | exp.And):
+        outer = outer.parent
+    return isinstance(outer, exp.Where)
 
 
 def _operands(node: Expr) -> list[Expr]:
@@ -591,7 +632,20 @@ def _kind_of_literal(node: exp.Literal) -> _Kind:
     whole, point, places = text.partition(".")
     if point:
         return _Kind("decimal", len(whole.lstrip("0")) + len(places), len(places), text)
+    if int(text) >= 2**63:
+        raise _refusal(node)
     return _Kind("integer" if int(text) < 2**31 else "bigint", text=text)
+
+
+def _is_plain_date(text: str) -> bool:
+    """True for a date that exists, as `2024-02-29`."""
+    if not _PLAIN_DATE.fullmatch(text):
+        return False
+    try:
+        date.fromisoformat(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _are_comparable(first: _Kind, second: _Kind) -> bool:
@@ -600,6 +654,9 @@ def _are_comparable(first: _Kind, second: _Kind) -> bool:
         return False
     if "null" in names or (len(names) == 1 and "decimal" not in names):
         return True
+    if names == {"float", "integer"}:
+        texts = [kind.text for kind in (first, second) if kind.name == "integer"]
+        return all(text is not None and int(text) <= _LARGEST_FACTOR for text in texts)
     if names <= {*_WHOLE} or names <= {"float", "double", "integer"}:
         return True
     if names == {"double", "bigint"}:
@@ -611,7 +668,7 @@ def _are_comparable(first: _Kind, second: _Kind) -> bool:
     if names <= {"date", "timestamp"}:
         return True
     texts = [kind.text for kind in (first, second) if kind.name == "string"]
-    is_date = all(text is not None and _PLAIN_DATE.fullmatch(text) for text in texts)
+    is_date = all(text is not None and _is_plain_date(text) for text in texts)
     return bool(texts) and is_date and bool(names & {"date", "timestamp"})
 
 
