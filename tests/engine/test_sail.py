@@ -576,6 +576,14 @@ def test_strings_that_sail_may_cast_otherwise_are_refused(
             _strings(tmp_path, {"A": kind}, f"a\n{other}".encode())
 
 
+@pytest.mark.parametrize("kind", ["char(3)", "varchar(3)"])
+def test_types_of_strings_with_a_length_are_refused_as_spark_does(
+    tmp_path: Path, kind: str
+) -> None:
+    with pytest.raises(DatasetError, match=f"column 'a' of type {re.escape(kind)}"):
+        _strings(tmp_path, {"a": kind}, b"a\nabcd\n")
+
+
 def test_moments_of_int96_and_types_that_spark_does_not_read_are_found_in_a_footer(
     tmp_path: Path,
 ) -> None:

@@ -160,7 +160,7 @@ def _string(name: str, value: Any, kind: str) -> str | None:
                 raise _OtherwiseError(f"the number {value}")
             return str(value)
         case str():
-            is_cast = not kind.startswith(("string", "varchar", "char"))
+            is_cast = not kind.startswith("string")
             if _IN_VALUES.search(value) or (is_cast and _LINE_BREAK.search(value)):
                 raise _OtherwiseError(f"special characters in column '{name}'")
             return value

@@ -50,12 +50,14 @@ def require_sendable(ref: DatasetRef, files: Sequence[DataFile]) -> None:
 
 
 def require_alike_casts(ref: DatasetRef, table: pa.Table, types: Mapping[str, str]) -> None:
-    """Rejects strings that Sail may cast otherwise.
+    """Rejects strings that Sail may cast otherwise, and types that Spark does not read from files.
 
     :param types: the types of the declared columns.
-    :raises DatasetError: a column has such a string.
+    :raises DatasetError: a column has such a string, or such a type.
     """
     for name, kind in types.items():
+        if kind.startswith(("char", "varchar")):
+            raise refused(ref, f"column '{name}' of type {kind}")
         others = _CAST_OTHERWISE.get(kind.split("(")[0])
         column = spelled_like(name, table.schema.names)
         if others is None or column is None:
