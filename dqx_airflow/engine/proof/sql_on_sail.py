@@ -271,6 +271,8 @@ class _Reader:
                 return self._member(node, operand, choices)
             case exp.Exists(this=exp.Select() as select):
                 self.columns_of_query(select)
+                if _is_aggregate(select):
+                    raise _refusal(node)
                 return _BOOLEAN
             case exp.Like(this=operand, expression=exp.Literal() as pattern):
                 return self._like(node, operand, pattern)
@@ -294,7 +296,9 @@ class _Reader:
                 return self._end_of_string(node)
             case exp.Contains() | exp.StartsWith() | exp.EndsWith() | exp.DPipe() | exp.Concat():
                 return self._joined(node)
-            case exp.Subquery(this=exp.Select() as select) if not select.args.get("having"):
+            case exp.Subquery(this=exp.Select() as select) if _is_aggregate(
+                select
+            ) and not select.args.get("having"):
                 return self._only_column(select)
         return self._of_one(node)
 
@@ -322,7 +326,7 @@ class _Reader:
         is_floating = first.name in _FLOATING or other.name in _FLOATING
         if is_floating or not _are_comparable(first, other):
             raise _refusal(node, first, other)
-        if not _is_row_condition(node):
+        if not _is_row_condition(node) or _is_aggregate(select):
             raise _refusal(node)
         return _BOOLEAN
 
@@ -580,6 +584,14 @@ def _column(name: str) -> exp.Column:
     return exp.column(name)
 
 
+def _is_aggregate(select: Expr) -> bool:
+    """True for a query of one row, even over no rows."""
+    from sqlglot import exp
+
+    has_aggregate = any(one.find(exp.AggFunc) is not None for one in select.expressions)
+    return has_aggregate and not select.args.get("group")
+
+
 def _is_row_condition(node: Expr) -> bool:
     """True for a condition that WHERE requires, or the opposite of one: elsewhere, Sail takes NULL
     for false."""
@@ -662,6 +674,9 @@ def _are_comparable(first: _Kind, second: _Kind) -> bool:
     if names == {"double", "bigint"}:
         return True
     if names <= {"decimal", *_WHOLE}:
+        written = [kind for kind in (first, second) if kind.name == "decimal" and kind.text]
+        if len(names) > 1 and any(kind.whole_digits > _DIGITS["integer"] for kind in written):
+            return False
         decimals = [_as_decimal(first), _as_decimal(second)]
         scale = max(one.scale for one in decimals)
         return scale + max(one.whole_digits for one in decimals) <= _MOST_DIGITS
