@@ -80,9 +80,12 @@ from the time of the run, not from the date of its data, so a backfill of old da
 
 ### vacuum
 
-`vacuum` deletes files that have been in no version of a table for 7 days, and files of gates that
-were killed while they wrote. `--keep 14d` keeps them for longer, and `--dry-run` only counts them.
-The shortest time is one day, because a query may still read the files.
+`vacuum` deletes files that have been in no version of a table for 7 days, files of gates that were
+killed while they wrote, and the files in `_dqx_batches` of
+[batches](deploy.md#many-gates-in-one-spark) that have not changed for as long. If no gate has taken
+its report, these may contain failing rows, as the store does. `--keep 14d` keeps all of them for
+longer, and `--dry-run` only counts them. The shortest time is one day, because a query may still
+read the files.
 
 ### Sizes
 
