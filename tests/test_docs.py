@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from codes_page import codes_page
-from reference_page import reference_page
+from public_names import public_names
 from results_page import results_page
 from skill_page import llms_text, skill_page
 
@@ -34,8 +34,8 @@ from tests.test_readme import REPOSITORY
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 DOCS = Path(dqx_airflow.__file__).parent / "docs"
-# The examples of codes, of metrics and of what a change means have tests of their own.
-ELSEWHERE = {"metrics.md", "contracts/changes.md", *(f"codes/{code}.md" for code in codes())}
+# The examples of codes and of metrics have tests of their own.
+ELSEWHERE = {"metrics.md", *(f"codes/{code}.md" for code in codes())}
 PAGES = sorted(
     path for path in DOCS.rglob("*.md") if path.relative_to(DOCS).as_posix() not in ELSEWHERE
 )
@@ -66,9 +66,11 @@ def test_the_page_of_the_codes_is_up_to_date() -> None:
     assert_up_to_date("codes.md", codes_page())
 
 
-def test_the_reference_lists_every_public_name() -> None:
-    assert_up_to_date("reference.md", reference_page())
-    assert "::: dqx_airflow.operators.dql_gate.DqlGateOperator" in reference_page()
+def test_the_page_on_python_lists_every_public_name() -> None:
+    page = (DOCS / "python.md").read_text(encoding="utf-8")
+    by_hand = page[: page.index("\n## Public names\n")]
+    assert_up_to_date("python.md", f"{by_hand}\n{public_names()}")
+    assert "::: dqx_airflow.operators.dql_gate.DqlGateOperator" in public_names()
 
 
 def test_the_skill_and_the_list_of_pages_for_agents_are_up_to_date() -> None:
@@ -238,7 +240,7 @@ def test_every_page_is_one_click_from_the_index() -> None:
     index = (DOCS / "index.md").read_text(encoding="utf-8")
     linked = {"index.md", *re.findall(r"\]\(([\w/.-]+\.md)", index)}
     assert [page for page in pages if page not in linked] == []
-    assert len(pages) <= 45
+    assert len(pages) <= 40
 
 
 QUESTIONS = re.findall(
@@ -281,8 +283,8 @@ def test_the_site_is_built_without_a_warning(tmp_path: Path) -> None:
     output_of(build)
     for page in ("index.html", "operators/index.html", "codes/E001/index.html"):
         assert (tmp_path / page).is_file()
-    reference = (tmp_path / "reference" / "index.html").read_text(encoding="utf-8")
-    assert "Runs a suite" in reference or 'id="dqx_airflow.api.suite.Interpreter"' in reference
+    python = (tmp_path / "python" / "index.html").read_text(encoding="utf-8")
+    assert "Runs a suite" in python or 'id="dqx_airflow.api.suite.Interpreter"' in python
     assert not (tmp_path / "site").exists()
 
 

@@ -147,7 +147,7 @@ def test_the_first_contract_is_what_the_commands_write(
 
 
 def test_the_defensive_read_runs(here: Path) -> None:
-    read = blocks_of_page("text", "python.md")[-1]
+    (read,) = (block for block in blocks_of_page("text", "python.md") if "assert_con" in block)
     frame = SimpleNamespace(dtypes=[("id", "bigint")])
     spark = SimpleNamespace(read=SimpleNamespace(table={"silver.events": frame}.__getitem__))
     (here / "events.yaml").write_text(

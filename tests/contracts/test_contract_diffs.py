@@ -17,7 +17,7 @@ from tests.contracts.contract_edits import base_of, contract_of, edited
 from tests.markdown_cases import REWRITE, Case, cases
 
 CASES = Path(__file__).parent / "diffs"
-PAGE = Path(dqx_airflow.__file__).parent / "docs" / "contracts" / "changes.md"
+PAGE = Path(dqx_airflow.__file__).parent / "docs" / "review-changes.md"
 ALL = list(cases(*CASES.glob("*_changes.md")))
 
 
@@ -52,7 +52,7 @@ def test_every_kind_of_change_is_one_of_the_table() -> None:
 
 
 def test_the_page_has_the_table_of_all_changes() -> None:
-    opening = PAGE.read_text(encoding="utf-8").partition("\n## Columns\n")[0]
+    opening = PAGE.read_text(encoding="utf-8").partition("\n### Columns\n")[0]
     page = f"{opening}\n{kinds_table()}\n"
     if REWRITE:
         PAGE.write_text(page, encoding="utf-8")

@@ -121,7 +121,7 @@ models:
       id: {type: long, required: true}
 """
 
-PAGE = Path(dqx_airflow.__file__).parent / "docs" / "troubleshooting.md"
+PAGE = Path(dqx_airflow.__file__).parent / "docs" / "outcomes.md"
 TABLE_HEAD = "| what happens | gate | next task | attempts | runs |\n|---|---|---|---|---|\n"
 
 # Airflow's own events take a process for each; one DAG is enough to see them fail.

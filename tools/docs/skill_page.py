@@ -52,14 +52,6 @@ date with: compare it with the date column of the row, or assert `freshness(colu
 `dql mcp` offers the same as tools: `check`, `explain`, `sample_run`, `backtest`, `mutate`,
 `why_blocked`, `propose`."""
 
-_ORDER = """
-first-gate first-contract whole-lake install coming-from write-rules usual dates promote-rows
-failing-rows notifications night-call tuning review-changes selection python editor deploy operating
-troubleshooting
-security lineage upgrading outcomes language metrics datasets contracts cli
-configuration results ui codes reference glossary how-it-works promises tuner evidence
-"""
-
 
 def skill_page() -> str:
     """The skill, in the form of Agent Skills: front matter and Markdown."""
@@ -91,7 +83,7 @@ def llms_text() -> str:
         "## Docs",
         "",
         "- [How to write rules](skill/SKILL.md): The language, its metrics and errors, for agents.",
-        *(_entry(name) for name in _ORDER.split()),
+        *(_entry(name) for name in _pages_of_the_nav()),
         "",
         "## More",
         "",
@@ -100,10 +92,17 @@ def llms_text() -> str:
     return "\n".join(lines) + "\n"
 
 
+def _pages_of_the_nav() -> list[str]:
+    """The pages in the order of the site, without its first one, which this list replaces."""
+    config = (DOCS / "site" / "mkdocs.yml").read_text(encoding="utf-8")
+    pages = re.findall(r"^ +- ([\w/.-]+)\.md$", config.split("\nnav:\n")[1], re.M)
+    return [page for page in pages if page != "index"]
+
+
 def _others() -> list[str]:
-    """The pages that are not in the list above. `codes.md` lists those of the codes."""
+    """The pages that are not in the nav. `codes.md` lists those of the codes."""
     names = (path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglob("*.md"))
-    listed = {*_ORDER.split(), "skill/SKILL", "codes/index"}
+    listed = {*_pages_of_the_nav(), "skill/SKILL", "codes/index"}
     return sorted(name for name in names if name not in listed and not name.startswith("codes/"))
 
 

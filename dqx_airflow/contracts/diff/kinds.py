@@ -169,4 +169,4 @@ def _kind(row: str) -> ChangeKind:
 
 _ROWS = (line for line in kinds_table().splitlines() if line.startswith("| `"))
 KINDS = {kind.name: kind for kind in map(_kind, _ROWS)}
-"""The kinds by their names, from `kinds.md`. `docs/contracts/changes.md` has the same table."""
+"""The kinds by their names, from `kinds.md`. `docs/review-changes.md` has the same table."""

@@ -1,15 +1,15 @@
-"""The reference of the Python API as a Markdown page: mkdocstrings draws it from the docstrings."""
+"""The end of the page on Python: the public names, which mkdocstrings draws from the docstrings."""
 
 from __future__ import annotations
 
 from importlib import import_module
 
 _OPENING = """\
-# Python reference
+## Public names
 
 The public names with their docstrings, as the site shows them: in this file they are the names
-behind `:::`. [In Python](python.md) shows them at work, and
-[Upgrading](upgrading.md#what-you-can-rely-on) says how long a deprecated one works."""
+behind `:::`. [Upgrading](upgrading.md#what-you-can-rely-on) says how long a deprecated one
+works."""
 
 _MODULES = {
     "dqx_airflow.operators": "Operators and notifications. They run in a worker of Airflow.",
@@ -18,14 +18,14 @@ _MODULES = {
 }
 
 
-def reference_page() -> str:
-    """The page: each name below the first public module that has it, in the order of its list."""
+def public_names() -> str:
+    """The section: each name below the first public module that has it, in that module's order."""
     sections, seen = [_OPENING], set[str]()
     for module, doc in _MODULES.items():
         names = [name for name in import_module(module).__all__ if name not in seen]
         seen.update(names)
         entries = "\n".join(f"::: {_home(module, name)}.{name}" for name in names)
-        sections.append(f"## {module}\n\n{doc}\n\n{entries}")
+        sections.append(f"### {module}\n\n{doc}\n\n{entries}")
     return "\n\n".join(sections) + "\n"
 
 
