@@ -10,8 +10,10 @@ import importlib.util
 import json
 import logging
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType, ModuleType
 from typing import Any
@@ -41,6 +43,7 @@ def airflow_settings(airflow_home: Path) -> dict[str, str]:
     dags.mkdir(exist_ok=True)
     settings = {
         "AIRFLOW_HOME": str(airflow_home),
+        "AIRFLOW__API_AUTH__JWT_SECRET": "of the tests of the operators only; " * 2,
         "AIRFLOW__CORE__DAGS_FOLDER": str(dags),
         "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
         "AIRFLOW__OPENLINEAGE__NAMESPACE": "tests",
@@ -59,6 +62,29 @@ def airflow_database(airflow_settings: dict[str, str]) -> None:
         from airflow.utils.db import initdb
 
         initdb()
+        _wait_for_the_start_of_its_api()
+
+
+def _wait_for_the_start_of_its_api() -> None:
+    """Has `dag.test()` use one API in its process that has started, as from Airflow 3.3 on. Earlier
+    versions start one for each task in another thread, do not wait for it, and forget it: it may
+    end before its first request."""
+    from airflow.api_fastapi.auth.tokens import JWTValidator
+    from airflow.sdk.execution_time import supervisor
+
+    api_server = supervisor.in_process_api_server
+
+    @cache
+    def started_api_server() -> Any:
+        api = api_server()
+        assert api.transport  # it starts with its transport
+        end = time.monotonic() + 30
+        while JWTValidator not in getattr(api.app.state, "svcs_registry", ()):
+            assert time.monotonic() < end, "the API of Airflow has not started"
+            time.sleep(0.01)
+        return api
+
+    supervisor.in_process_api_server = started_api_server
 
 
 @contextmanager
