@@ -3,8 +3,10 @@
 import ast
 import doctest
 import importlib
+import inspect
 import re
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -50,6 +52,32 @@ def test_the_python_api_is_documented() -> None:
         if ast.get_docstring(node) is None
     ]
     assert bare == []
+
+
+def test_public_functions_say_first_what_they_do() -> None:
+    """`Returns the suite ...`, `Reads ...`; the metrics in Python are described as values."""
+    names = {
+        name: getattr(import_module(module), name)
+        for module in ("dqx_airflow.operators", "dqx_airflow.dql", "dqx_airflow.api")
+        for name in import_module(module).__all__
+    }
+    del names["MetricProvider"]
+    functions = {name: thing for name, thing in names.items() if inspect.isfunction(thing)}
+    for name, thing in names.items():
+        if inspect.isclass(thing):
+            methods = (
+                (key, getattr(value, "__func__", value)) for key, value in vars(thing).items()
+            )
+            functions |= {f"{name}.{key}": method for key, method in methods if _is_public(method)}
+    first = {name: (function.__doc__ or "").split()[:1] for name, function in functions.items()}
+    assert len(first) > 60
+    assert {
+        name for name, word in first.items() if word and not re.match(r"[A-Z]\w+s$|`", word[0])
+    } == set()
+
+
+def _is_public(method: object) -> bool:
+    return inspect.isfunction(method) and not method.__name__.startswith("_")
 
 
 def _offered(tree: ast.Module | ast.ClassDef) -> Iterator[ast.ClassDef | ast.FunctionDef]:

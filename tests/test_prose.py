@@ -93,6 +93,9 @@ FOR_READERS = {
     r"is void": "no longer applies",
     r"notices?(?= (of|about|for) (a gate|gates|incidents|an incident))": "notification",
     r"gate_notice|GateNotice": "gate_notification",
+    r"notices(?! (a|an|the|it|that|them|when|what|nothing|how|faults?))": "notifications",
+    r"(?<!-)claim(s|ed|ing)?(?!-)": "assertion, to assert",
+    r"(?<!by )(?<!/)mistakes?": "error, warning",
     r"in the place of": "instead of",
 }
 """Phrases that pages, help and the docs of operators do not have either: one word for one thing,
@@ -200,8 +203,8 @@ def test_comments_and_docstrings_are_read_as_paragraphs() -> None:
 
 
 def is_read(path: Path) -> bool:
-    """True if strings of a module are help, or the docs of operators."""
-    return path.parent.name == "operators" or "cli" in path.parts
+    """True if docstrings of a module are help, or on the pages about operators and Python."""
+    return path.parent.name in {"operators", "api"} or "cli" in path.parts
 
 
 def offences(text: str, *, for_users: bool = True, for_readers: bool = False) -> Iterator[str]:
@@ -230,8 +233,8 @@ def any_of(excluded: tuple[str, ...]) -> re.Pattern[str]:
 def shown(tree: ast.Module, path: Path) -> Iterator[tuple[int, str]]:
     """The strings of a module that may be shown, with their lines; of f-strings the constant parts.
 
-    Docstrings are for developers, but those of commands are their help, and those of operators
-    make their pages.
+    Docstrings are for developers, but the ones of commands are their help, and the ones of
+    operators and of `api` are on pages.
     """
     bare = {id(node.value) for node in statements(tree) if isinstance(node, ast.Expr)}
     is_help = is_read(path)
@@ -239,8 +242,14 @@ def shown(tree: ast.Module, path: Path) -> Iterator[tuple[int, str]]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             if id(node) not in bare and " " in node.value:
                 yield node.lineno, node.value
-        elif is_help and isinstance(node, ast.FunctionDef | ast.ClassDef) and is_public(node):
-            yield node.lineno, ast.get_docstring(node) or ""
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef) and is_help:
+            yield node.lineno, shown_docstring(node, path)
+
+
+def shown_docstring(node: ast.FunctionDef | ast.ClassDef, path: Path) -> str:
+    """The docstring if it is help or on a page, else an empty string."""
+    is_shown = is_public(node) or path.parent.name == "api"
+    return ast.get_docstring(node) or "" if is_shown else ""
 
 
 def remarks(source: str) -> Iterator[tuple[int, str]]:

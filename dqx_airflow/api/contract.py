@@ -92,7 +92,7 @@ class Contract:
         on: date | None = None,
         variables: Mapping[str, str] = _NO_VARIABLES,
     ) -> Contract:
-        """The contract in a file; its `$ref` are resolved within the folder of the file.
+        """Reads the contract in a file; its `$ref` are resolved within the folder of the file.
 
         :param path: the path of a contract of any supported standard.
         :param version: the required version: `2`, `2.3` or `2.3.0`.
@@ -128,7 +128,7 @@ class Contract:
     def from_string(
         cls, text: str, *, on: date | None = None, variables: Mapping[str, str] = _NO_VARIABLES
     ) -> Contract:
-        """The contract in a string; it cannot refer to other files.
+        """Reads the contract in a string; it cannot refer to other files.
 
         :param on: the date for lifecycle dates and deprecations, today by default.
         :param variables: the values of `${NAME}` that the contract may know.
@@ -170,11 +170,11 @@ class Contract:
         server: str | None = None,
         **options: Unpack[SelectedRunKeywords],
     ) -> Results:
-        """The results for a date, each verdict with its clause; see `Suite.run` for other
+        """Returns the results for a date, each verdict with its clause; see `Suite.run` for other
         arguments.
 
-        Files are read as by a gate: those of CSV and JSON as strings, which are compared with the
-        declared types. Printed results list the clauses that no assertion checked, like
+        Files are read as by a gate: CSV and JSON as strings, which are compared with the declared
+        types. Printed results list the clauses that no assertion checked, like
         `dql contract test`.
 
         :param db: the data, with one dataset per model and reference.
@@ -206,12 +206,13 @@ class Contract:
         server: str | None = None,
         **options: Unpack[SelectedRunKeywords],
     ) -> DatedResults:
-        """The results for each of several dates, each with what the contract demands on that date.
+        """Returns the results for each of several dates, each with what the contract demands on
+        that date.
 
         Over Spark, all dates are measured in one scan of each dataset.
 
         :param dates: the dates, or a range as a string, `2026-01-01..2026-03-31`, both ends
-            included; the other arguments are those of `run`.
+            included; the other arguments are the same as for `run`.
         :raises RequestError: the dates are invalid, or the contract requires a dataset that the
             database does not have.
         """
@@ -260,7 +261,7 @@ class Contract:
         return self._contract.models
 
     def rules_of(self, results: Results) -> dict[str, Rule]:
-        """The rules of the contract behind the assertions of results, by assertion name."""
+        """Returns the rules of the contract behind the assertions of results, by assertion name."""
         named = {verdict.name for verdict in results.report.verdicts}
         contract = self._contract
         rules = (
@@ -270,7 +271,7 @@ class Contract:
         return {name: rule for name, rule in rules if name in named}
 
     def of_model(self, model: str | None = None) -> Contract:
-        """The contract reduced to one model; the name is optional if it has only one.
+        """Returns the contract reduced to one model; the name is optional if it has only one.
 
         :raises RequestError: the contract has no such model, or several and none is named.
         """
@@ -285,7 +286,7 @@ class Contract:
     def of_schemas(
         self, model: str | None = None, *, version: str | None = None, strict: bool = False
     ) -> Contract:
-        """The part of the contract about columns and their types, for one model.
+        """Returns the part of the contract about columns and their types, for one model.
 
         :raises RequestError: the model is ambiguous, or the contract has another version.
         """
@@ -304,7 +305,8 @@ def assert_contract(
     model: str | None = None,
     strict: bool = False,
 ) -> Frame:
-    """The DataFrame itself, if it has the columns of a contract with their types: a defensive read.
+    """Returns the DataFrame itself, if it has the columns of a contract with their types: a
+    defensive read.
 
     Only the schema is compared, which runs no Spark job; a gate before it checks whether the data
     satisfies the rest of the contract.
@@ -428,7 +430,7 @@ class ContractValidator:
         ansi: bool = True,
         now: datetime | None = None,
     ) -> Validation:
-        """The violations of the contract in a DataFrame.
+        """Returns the violations of the contract in a DataFrame.
 
         :param frame: a DataFrame of pandas (NaN is NULL), Arrow, Polars or Spark, or rows as
             mappings.

@@ -56,7 +56,7 @@ class ContractRegistry:
     def objections(
         self, path: str | os.PathLike[str], *, on: date | None = None
     ) -> tuple[str, ...]:
-        """The objections to publishing a version, empty if it may be published. Nothing is
+        """Returns the objections to publishing a version, empty if it may be published. Nothing is
         published.
 
         :param on: the date of the publication, today by default.
@@ -67,27 +67,27 @@ class ContractRegistry:
         return tuple(f"{item.problem}: {item.hint}" for item in publication.objections)
 
     def ids(self) -> tuple[str, ...]:
-        """The ids of all contracts."""
+        """Returns the ids of all contracts."""
         return self._registry.ids()
 
     def history(self, contract_id: str) -> tuple[PublishedVersion, ...]:
-        """The published versions of a contract, oldest first; empty for an unknown one."""
+        """Returns the published versions of a contract, oldest first; empty for an unknown one."""
         return self._registry.versions(contract_id)
 
     def get_latest(self, contract_id: str) -> ContractModel | None:
-        """The highest version of a contract; None if none is published."""
+        """Returns the highest version of a contract; None if none is published."""
         newest = newest_of(self.history(contract_id))
         return newest.contract if newest is not None else None
 
     def get(self, contract_id: str, version: str) -> ContractModel:
-        """A version of a contract: `2.3.0`, or the highest published one of `2.3` or `2`.
+        """Returns a version of a contract: `2.3.0`, or the highest published one of `2.3` or `2`.
 
         :raises RequestError: no such version is published.
         """
         return self._published(contract_id, version).contract
 
     def text(self, contract_id: str, version: str) -> str:
-        """The source of a published version.
+        """Returns the source of a published version.
 
         :raises RequestError: no such version is published.
         """

@@ -88,10 +88,11 @@ class Database(Protocol):
         """The datasets by their names in suites."""
 
     def measure(self, plan: Plan) -> tuple[Scanned, tuple[DatasetSnapshot, ...]]:
-        """The results of the requests of the plan, and the data that they come from."""
+        """Returns the results of the requests of the plan, and the data that they come from."""
 
     def watched(self, names: Collection[str], suite: str, on: date) -> Columns:
-        """The claims about the columns of the watched datasets of a suite, by dataset name."""
+        """Returns the assertions about the columns of the watched datasets of a suite, by dataset
+        name."""
 
 
 class SparkDatabase:
@@ -120,13 +121,13 @@ class SparkDatabase:
         return self._datasets
 
     def with_datasets(self, refs: Iterable[DatasetRef]) -> SparkDatabase:
-        """The session with these datasets instead."""
+        """Returns the session with these datasets instead."""
         other = copy(self)
         other._datasets = tuple(refs)
         return other
 
     def watched(self, names: Collection[str], suite: str, on: date) -> Columns:
-        """The claims about the columns that the datasets have now."""
+        """Returns the assertions about the columns that the datasets have now."""
         from dqx_airflow.engine.measure import watched_columns
 
         return watched_columns(self._spark, (ref for ref in self._datasets if ref.name in names))
@@ -139,7 +140,7 @@ class SparkDatabase:
         return engine_of(self._spark)
 
     def measure(self, plan: Plan) -> tuple[Scanned, tuple[DatasetSnapshot, ...]]:
-        """The values of a plan, measured with Spark, and the snapshots of the datasets.
+        """Returns the values of a plan, measured with Spark, and the snapshots of the datasets.
 
         A dataset that cannot be read makes its requests errors; nothing is raised for it.
         """
@@ -149,7 +150,7 @@ class SparkDatabase:
     def measure_all(
         self, plans: Sequence[Plan]
     ) -> tuple[tuple[Scanned, tuple[DatasetSnapshot, ...]], ...]:
-        """The results of `measure` for each plan, in one scan of each dataset."""
+        """Returns the results of `measure` for each plan, in one scan of each dataset."""
         from dqx_airflow.engine.measure import measure_together, snapshots
 
         refs = [ref for ref in self._datasets if any(ref.name in plan.reads for plan in plans)]
@@ -167,7 +168,7 @@ class MemoryDatabase:
         db = MemoryDatabase({"orders": rows}, date_columns={"orders": "ds"})
 
     :param tables: by name a `Table`, a DataFrame of pandas (NaN is NULL), Arrow or Polars, or rows
-        as mappings, whose types are those of their values.
+        as mappings, whose types follow from their values.
     :param date_columns: for datasets with dates, the column with the date of a row.
     :raises RequestError: a table is invalid, or does not have the column.
     """
@@ -195,7 +196,7 @@ class MemoryDatabase:
         return self._datasets
 
     def watched(self, names: Collection[str], suite: str, on: date) -> Columns:
-        """The claims about the columns of the tables."""
+        """Returns the assertions about the columns of the tables."""
         columns = {}
         for ref in self._datasets:
             if ref.name in names:
@@ -204,8 +205,9 @@ class MemoryDatabase:
         return columns
 
     def with_types(self, types: Mapping[str, Mapping[str, str]]) -> MemoryDatabase:
-        """The database with the types of columns in a contract, by dataset, for rows of Python and
-        pandas: neither has all types, and a column gets its type if all of its values have it."""
+        """Returns the database with the types of columns in a contract, by dataset, for rows of
+        Python and pandas: neither has all types, and a column gets its type if all of its values
+        have it."""
         fitted = copy(self)
         fitted._tables = self._typed(types)
         return fitted
@@ -216,7 +218,7 @@ class MemoryDatabase:
         }
 
     def measure(self, plan: Plan) -> tuple[Scanned, tuple[DatasetSnapshot, ...]]:
-        """The values of a plan, measured in Python, and the snapshots of the datasets."""
+        """Returns the values of a plan, measured in Python, and the snapshots of the datasets."""
         scanned = measure_in_memory(plan, self._datasets, self._tables)
         return scanned, tuple(
             replace(snapshot_of(ref, plan, scanned), fields=self._tables[ref.name].fields)
@@ -259,7 +261,7 @@ def _given(name: str, given: Any) -> Table | _Columns:
 
 @dataclass(slots=True)
 class StoredDatabase:
-    """The metric values that gates stored, to judge past days again without Spark.
+    """The metric values that gates stored, to evaluate past days again without Spark.
 
         suite.run(StoredDatabase("s3://lake/dqx"), date(2026, 1, 1))
 
@@ -298,7 +300,7 @@ class StoredDatabase:
         return self._datasets
 
     def measure(self, plan: Plan) -> tuple[Scanned, tuple[DatasetSnapshot, ...]]:
-        """The stored results of the requests of the plan.
+        """Returns the stored results of the requests of the plan.
 
         :raises UpstreamFailure: the gate has no results for the date.
         """
@@ -312,8 +314,8 @@ class StoredDatabase:
         return scanned, tuple(snapshot_of(ref, plan, scanned) for ref in self.datasets)
 
     def watched(self, names: Collection[str], suite: str, on: date) -> Columns:
-        """The claims about columns that the gate judged on the date; `measure` reports a day
-        without results."""
+        """Returns the assertions about columns that the gate evaluated on the date; `measure`
+        reports a day without results."""
         try:
             return claims_named(name for _, name in self.day(suite, on).verdicts)
         except UpstreamFailure:
@@ -335,7 +337,7 @@ class StoredDatabase:
         return with_earlier_values([*before, day], keys)[-1]
 
     def day(self, suite: str, on: date) -> PastDay:
-        """The facts about a day: values, verdicts, labels, and the time of the run.
+        """Returns the facts about a day: values, verdicts, labels, and the time of the run.
 
         :param suite: the name of the suite, as in its file.
         :raises UpstreamFailure: the gate has no results for the date.
@@ -359,7 +361,7 @@ class StoredDatabase:
         return self._days[suite, on]
 
     def query(self, sql: str, *, days: int = 90) -> list[dict[str, Any]]:
-        """The rows of a SELECT over `dql_results`.
+        """Returns the rows of a SELECT over `dql_results`.
 
         The view has a row per assertion that passed or failed, of the last run for each gate, date
         and instance of a mapped gate, with `date`, `assertion_name`, `passed`, `status`, `check`,

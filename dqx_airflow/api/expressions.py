@@ -195,7 +195,7 @@ def _file_around(
 
 
 def _mover(text: str, site: CallSite) -> Callable[[Span], Span]:
-    """Maps spans of the text, which begins in line 2, to those of the user's code.
+    """Maps spans of the text, which begins in line 2, to spans of the user's code.
 
     A text that is not a plain literal there, such as one with escapes, is located at the whole
     call.

@@ -34,7 +34,7 @@ _IMPLICIT = "implicit assertions"
 
 
 class AssertionFailure(Exception):  # noqa: N818 (it is what failed, not what went wrong)
-    """An assertion that does not hold, or could not be evaluated; its text is that of a gate."""
+    """An assertion that does not hold, or could not be evaluated, in the words of a gate's log."""
 
 
 class SuiteOfTests(pytest.File):
@@ -119,7 +119,7 @@ class AssertionTest(pytest.Item):
         self._number = number
 
     def runtest(self) -> None:
-        """Judges the assertion by the results of its suite, which is run once."""
+        """Passes or fails the assertion by the results of its suite, which is run once."""
         assert isinstance(self.parent, SuiteOfTests)
         results = self.parent.results
         implicit = [result for result in results if result.check == IMPLICIT_CHECK]

@@ -56,7 +56,7 @@ _LENIENT = {Outcome.PASSED, Outcome.WARNED, Outcome.ACCEPTED}
 class Result(Verdict):
     """The verdict on one assertion: `f"{result.check}/{result.assertion}: {result.status}"`.
 
-    Its attributes are also available by name, as in `result["passed"]`. `costs` are those of its
+    Its attributes are also available by name, as in `result["passed"]`. `costs` come from its
     `@cost`. `ground_truth` is its label: whether there was a real issue; None without a label.
     """
 
@@ -70,7 +70,7 @@ class Result(Verdict):
         return getattr(self, name)
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The attribute with a name, or `default`."""
+        """Returns the attribute with a name, or `default`."""
         return getattr(self, name, default)
 
     @property
@@ -80,7 +80,7 @@ class Result(Verdict):
 
     @property
     def is_fp(self) -> bool | None:
-        """True if this failure is labelled as a false alarm; None without a label."""
+        """True if this failure is labeled as a false alarm; None without a label."""
         if self.ground_truth is None:
             return None
         return self.status is Status.FAILED and not self.ground_truth
@@ -123,10 +123,10 @@ class SuiteFailedError(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """The results of a suite in its order, after those of the implicit assertions.
+    """The results of a suite in its order, after the results of the implicit assertions.
 
     `report` is the complete report as a value with a JSON form; `warnings` are the diagnostics of
-    the suite. `costs` are those of the verdicts, in order; `labels` are by check and name. Printed,
+    the suite. `costs` belong to the verdicts, in order; `labels` are by check and name. Printed,
     results look like the output of a gate.
     """
 
@@ -185,7 +185,8 @@ class Results:
         return self
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame with a row per assertion, and the columns of the table `results`.
+        """Returns a pandas DataFrame with a row per assertion, and the columns of the table
+        `results`.
 
         :raises ImportError: pandas is not installed.
         """
@@ -252,8 +253,8 @@ class DatedResults(Mapping[date, Results]):
         return self
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame with a row per date and assertion, and the columns of the table
-        `results`.
+        """Returns a pandas DataFrame with a row per date and assertion, and the columns of the
+        table `results`.
 
         The date is in the column `dataset_date`.
 
@@ -383,7 +384,7 @@ def run(
     settings: RunSettings = DEFAULTS,
     contract: values.EnforcedContract | None = None,
 ) -> Results:
-    """Plans, measures and judges a suite without errors.
+    """Plans, measures and evaluates a suite without errors.
 
     :param contract: the contract that the suite was compiled from.
     :raises SourceError: the suite requires a dataset or dates that the database does not have.
@@ -400,7 +401,7 @@ def run_dates(
     """The results of `run` for each of several dates; over Spark all are measured together.
 
     :param dates: the dates, or a range as a string, `2026-01-01..2026-03-31`; the other
-        arguments are those of `run`.
+        arguments are the same as for `run`.
     :raises SourceError: the suite needs a dataset or dates that the database does not have.
     :raises RequestError: an argument is invalid, or no assertion matches the selection.
     """

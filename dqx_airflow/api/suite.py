@@ -37,7 +37,7 @@ _TEXT_NAME = "<text>"
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A check of a suite. `assertions` are their names, or their claims where they have none."""
+    """A check of a suite. `assertions` are their names, or their text if they have none."""
 
     name: str
     datasets: tuple[str, ...]
@@ -94,7 +94,7 @@ class Suite:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Suite:
-        """The suite in a file.
+        """Reads the suite in a file.
 
         Its imports are searched next to it, from the root of its project, and in the folders of the
         environment variable DQL_PATH.
@@ -108,7 +108,7 @@ class Suite:
 
     @classmethod
     def from_string(cls, text: str, *, folder: str | os.PathLike[str] | None = None) -> Suite:
-        """The suite in a string.
+        """Reads the suite in a string.
 
         :param text: the source of the suite.
         :param folder: the folder in which its imports are searched; without it, it cannot import.
@@ -147,15 +147,15 @@ class Suite:
         return self._checked.diagnostics
 
     def get_profiles(self) -> tuple[Profile, ...]:
-        """The profiles, in the order of the file."""
+        """Returns the profiles, in the order of the file."""
         return tuple(map(_profile, self._suite.profiles))
 
     def get_active_profiles(self, on: date) -> tuple[Profile, ...]:
-        """The profiles that are active on a date, in the order of the suite."""
+        """Returns the profiles that are active on a date, in the order of the suite."""
         return tuple(map(_profile, active_profiles(self._suite, on)))
 
     def is_profile_active(self, name: str, on: date) -> bool:
-        """True if a profile is active on a date.
+        """Returns True if a profile is active on a date.
 
         :raises RequestError: the suite has no profile with this name.
         """
@@ -166,15 +166,16 @@ class Suite:
         return any(profile.name == name for profile in self.get_active_profiles(on))
 
     def get_tunable_params(self) -> tuple[TunableNumber, ...]:
-        """The tunable constants of the suite's own file, with their current values and bounds.
+        """Returns the tunable constants of the suite's own file, with their current values and
+        bounds.
 
         They are copies: to change a value, call `set_param`.
         """
         return self._tunables.copies()
 
     def get_param(self, name: str) -> float:
-        """The current value of a tunable: a share for a percentage (0.05 for 5%), seconds for a
-        duration.
+        """Returns the current value of a tunable: a share for a percentage (0.05 for 5%), seconds
+        for a duration.
 
         :raises RequestError: the suite has no tunable with this name.
         """
@@ -213,7 +214,8 @@ class Suite:
         self._set[name] = change
 
     def get_param_history(self, name: str) -> tuple[TunableChange, ...]:
-        """The changes of a tunable, oldest first: those in the history file, then later ones.
+        """Returns the changes of a tunable, oldest first: those in the history file, then later
+        ones.
 
         :raises RequestError: the suite has no tunable with this name.
         """
@@ -257,7 +259,7 @@ class Suite:
         now: datetime | None = None,
         **options: Unpack[SelectedRunKeywords],
     ) -> Results:
-        """The results for a date.
+        """Returns the results for a date.
 
         :param db: the data: a `SparkDatabase`, a `MemoryDatabase` or a `StoredDatabase`.
         :param date: the date of the data.
@@ -293,12 +295,12 @@ class Suite:
         now: datetime | None = None,
         **options: Unpack[SelectedRunKeywords],
     ) -> DatedResults:
-        """The results for each of several dates, each as of a `run` for that date alone.
+        """Returns the results for each of several dates, each as of a `run` for that date alone.
 
         Over Spark, all dates are measured in one scan of each dataset.
 
         :param dates: the dates, or a range as a string, `2026-01-01..2026-03-31`, both ends
-            included; the other arguments are those of `run`.
+            included; the other arguments are the same as for `run`.
         :raises SourceError: the suite needs a dataset or dates that the database does not have.
         :raises RequestError: the dates or another argument are invalid, or no assertion matches the
             selection.
@@ -314,9 +316,10 @@ class Suite:
         allow_empty: bool = False,
         **selected: Unpack[runs.SelectionKeywords],
     ) -> Plan:
-        """The plan of a run: the metrics to measure and the assertions to judge. Nothing is read.
+        """Returns the plan of a run: the metrics to measure and the assertions to evaluate. Nothing
+        is read.
 
-        The arguments are those of `run`.
+        The arguments are the same as for `run`.
 
         :raises SourceError: the suite needs a dataset or dates that the database does not have.
         :raises RequestError: an argument is invalid, or no assertion matches the selection.
@@ -379,14 +382,14 @@ class Interpreter:
         self.now = now
 
     def run_file(self, path: str | os.PathLike[str]) -> Results:
-        """The results of the suite in a file; `Suite.load` describes its imports.
+        """Returns the results of the suite in a file; `Suite.load` describes its imports.
 
         :raises SourceError: the file does not exist, or the suite has errors.
         """
         return self._run(Suite.load(path))
 
     def run_string(self, text: str, *, folder: str | os.PathLike[str] | None = None) -> Results:
-        """The results of the suite in a string.
+        """Returns the results of the suite in a string.
 
         :param folder: the folder in which its imports are searched; without it, it cannot import.
         :raises SourceError: the suite has errors.
@@ -394,7 +397,8 @@ class Interpreter:
         return self._run(Suite.from_string(text, folder=folder))
 
     def run_dates(self, path: str | os.PathLike[str], dates: str | Iterable[date]) -> DatedResults:
-        """The results of the suite in a file for each of several dates; `target_date` is not used.
+        """Returns the results of the suite in a file for each of several dates; `target_date` is
+        not used.
 
         Over Spark, all dates are measured in one scan of each dataset.
 

@@ -27,7 +27,7 @@ def read_validated(
     results_root: str | None = None,
     public_key: str | None = None,
 ) -> DataFrame:
-    """The rows of a dataset that a gate let through, in exactly that version.
+    """Returns the rows of a dataset that a gate let through, in exactly that version.
 
     They are read from where the gate promoted them to or, without a promotion, from where it read
     them.

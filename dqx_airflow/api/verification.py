@@ -45,7 +45,7 @@ _TAG = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*(-[a-zA-Z0-9_]+)*\Z")
 class _Entry:
     """The result of one `ctx.assert_...`: an assertion for each condition that was given.
 
-    A draft that still waits for a condition is an assertion without one: a shortcut, or a mistake.
+    A draft that still waits for a condition is an assertion without one: a shortcut, or an error.
     One that is not kept has been reported.
     """
 
@@ -128,12 +128,12 @@ class AssertionDraft(Claim):
         groups: Sequence[object] | None = None,
         share: float | Decimal | None = None,
     ) -> D:
-        """`for each (country, channel)`: the assertion is judged for each group of rows.
+        """`for each (country, channel)`: the assertion is evaluated for each group of rows.
 
         The `failing_rows` of its result are the failed groups, worst first, with value and limit.
 
         :param groups: the required groups: values, or tuples of them for several columns. By
-            default, those that have rows are judged.
+            default, the groups that have rows.
         :param share: the share of groups that must pass, such as 0.95; by default all of them.
         :raises RequestError: there is no column.
         """
@@ -315,7 +315,7 @@ class Context:
         return tuple(assertion for entry in self._entries for assertion in entry.assertions)
 
     def assert_that(self, expression: expressions.MetricExpression | Bound) -> MetricDraft:
-        """An assertion over metrics, which a condition must complete: `.is_lt(5)`.
+        """Returns an assertion over metrics, which a condition must complete: `.is_lt(5)`.
 
         Shortcuts such as `mp.unique("id")` and `mp.not_empty()` are complete without one. An
         assertion without a condition is reported as an error when the suite is run.
@@ -359,43 +359,43 @@ class Context:
         )
         return AssertionDraft(*self._begin(claim, site))
 
-    def assert_any(self, *claims: Claim) -> AssertionDraft:
-        """`any { assert ... assert ... }`: one verdict, which passes if one of the claims is true.
+    def assert_any(self, *assertions: Claim) -> AssertionDraft:
+        """`any { assert ... assert ... }`: one verdict, which passes if one of them is true.
 
-        The claims are assertions of this context without names and severities of their own:
+        They are assertions of this context without names and severities of their own:
 
             ctx.assert_any(
                 ctx.assert_that(mp.num_rows()).is_gt(1000),
                 ctx.assert_that(mp.sum("amount")).is_gt(50_000),
             ).where(name="orders.large")
 
-        :raises RequestError: there is no claim, or one that cannot be a part.
+        :raises RequestError: none is given, or one that cannot be a part.
         """
-        return self._composite(nodes.Junctor.ANY, claims, caller_site())
+        return self._composite(nodes.Junctor.ANY, assertions, caller_site())
 
-    def assert_all(self, *claims: Claim) -> AssertionDraft:
-        """`all { assert ... assert ... }`: one verdict, which passes if all claims are true.
+    def assert_all(self, *assertions: Claim) -> AssertionDraft:
+        """`all { assert ... assert ... }`: one verdict, which passes if all are true.
 
-        :param claims: claims as for `assert_any`.
-        :raises RequestError: there is no claim, or one that cannot be a part.
+        :param assertions: as for `assert_any`.
+        :raises RequestError: none is given, or one that cannot be a part.
         """
-        return self._composite(nodes.Junctor.ALL, claims, caller_site())
+        return self._composite(nodes.Junctor.ALL, assertions, caller_site())
 
-    def assert_if(self, claim: Claim, then: Claim) -> AssertionDraft:
-        """`if claim then claim`: passes if the first claim is false or the second one is true.
+    def assert_if(self, assertion: Claim, then: Claim) -> AssertionDraft:
+        """`if ... then ...`: passes if the first assertion is false or the second one is true.
 
-        :param claim: a claim as for `assert_any`.
-        :param then: the claim that must be true if the first one is.
+        :param assertion: as for `assert_any`.
+        :param then: the assertion that must be true if the first one is.
         :raises RequestError: one of them cannot be a part.
         """
-        return self._composite(nodes.Junctor.IF, (claim, then), caller_site())
+        return self._composite(nodes.Junctor.IF, (assertion, then), caller_site())
 
     def _composite(
         self, junctor: nodes.Junctor, claims: tuple[Claim, ...], site: CallSite
     ) -> AssertionDraft:
         if not claims:
             raise RequestError(
-                f"assert_{junctor.value} needs a claim",
+                f"assert_{junctor.value} needs an assertion",
                 f"write ctx.assert_{junctor.value}(ctx.assert_that(mp.num_rows()).is_gt(0))",
             )
         parts = tuple(_part(claim, junctor) for claim in claims)
@@ -421,14 +421,14 @@ class Context:
 
 
 def _part(claim: Claim, junctor: nodes.Junctor) -> nodes.Assertion:
-    """The assertion of a claim, which is removed from its check.
+    """The assertion in DQL of a part, which is removed from its check.
 
     :raises RequestError: it cannot be a part of others.
     """
     caller = f"assert_{junctor.value}"
     if not isinstance(claim, Claim):
         raise RequestError(
-            f"{claim!r} is not a claim", f"give {caller} assertions, such as ctx.assert_that(...)"
+            f"{claim!r} is not an assertion", f"give {caller} some, such as ctx.assert_that(...)"
         )
     assertion = claim._assertion
     of_its_own = {
@@ -441,15 +441,15 @@ def _part(claim: Claim, junctor: nodes.Junctor) -> nodes.Assertion:
     for description, value in of_its_own.items():
         if value:
             raise RequestError(
-                f"a claim of {caller} cannot have {description}",
+                f"an assertion in {caller} cannot have {description}",
                 "groups need a separate assertion"
                 if description == "groups"
-                else f"put it after the claim: ctx.{caller}(...).where(...)",
+                else f"put it after the whole: ctx.{caller}(...).where(...)",
             )
     if not claim._entry.take(assertion):
         raise RequestError(
-            f"a claim of {caller} already belongs to another assertion, or has changed since",
-            "create the claim again",
+            f"an assertion in {caller} already belongs to another one, or has changed since",
+            "create it again",
         )
     return assertion
 
@@ -505,7 +505,8 @@ CheckFunction: TypeAlias = Callable[[expressions.MetricProvider, Context], None]
 class PythonCheck:
     """A function with assertions, and the name and the datasets of its check.
 
-    Without `datasets` it is about those of the suite's database, with `where` about some rows.
+    Without `datasets` it is about all datasets of the suite's database, with `where` about some
+    rows.
     """
 
     name: str
@@ -579,11 +580,11 @@ class VerificationSuite:
         self._changes: list[TunableChange] = []
 
     def get_tunable_params(self) -> tuple[Tunable[Any], ...]:
-        """The tunables, in the given order."""
+        """Returns the tunables, in the given order."""
         return tuple(self._tunables)
 
     def get_param(self, name: str) -> Any:
-        """The current value of a tunable.
+        """Returns the current value of a tunable.
 
         :raises RequestError: the suite has no tunable with this name.
         """
@@ -618,7 +619,7 @@ class VerificationSuite:
         self._changes.append(TunableChange(timestamp, name, before, tunable.value, agent, reason))
 
     def get_param_history(self, name: str) -> tuple[TunableChange, ...]:
-        """The changes of a tunable by `set_param`, oldest first.
+        """Returns the changes of a tunable by `set_param`, oldest first.
 
         :raises RequestError: the suite has no tunable with this name.
         """
@@ -642,7 +643,7 @@ class VerificationSuite:
     def run(
         self, date: date, *, now: datetime | None = None, **options: Unpack[RunKeywords]
     ) -> Results:
-        """The results for a date. The check functions are called each time.
+        """Returns the results for a date. The check functions are called each time.
 
         :param date: the date of the data.
         :param fail_on: failures of this severity or a worse one block.
@@ -669,20 +670,21 @@ class VerificationSuite:
         now: datetime | None = None,
         **options: Unpack[RunKeywords],
     ) -> DatedResults:
-        """The results for each of several dates, each as of a `run` for that date alone.
+        """Returns the results for each of several dates, each as of a `run` for that date alone.
 
         Over Spark, all dates are measured in one scan of each dataset. The check functions are
         called once.
 
         :param dates: the dates, or a range as a string, `2026-01-01..2026-03-31`, both ends
-            included; the other arguments are those of `run`.
+            included; the other arguments are the same as for `run`.
         :raises SourceError: an assertion of the check functions has errors.
         :raises RequestError: the dates or another argument are invalid.
         """
         return runs.run_dates(self._checked(), self.db, dates, runs.RunSettings.of(options, now))
 
     def plan(self, date: date, *, allow_empty: bool = False) -> Plan:
-        """The plan of a run: the metrics to measure and the assertions to judge. Nothing is read.
+        """Returns the plan of a run: the metrics to measure and the assertions to evaluate. Nothing
+        is read.
 
         :raises SourceError: an assertion of the check functions has errors.
         """
@@ -690,7 +692,7 @@ class VerificationSuite:
         return runs.plan_of(self._checked(), self.db, date, settings)
 
     def to_dql(self) -> str:
-        """The source of the equivalent DQL suite.
+        """Returns the source of the equivalent DQL suite.
 
         :raises SourceError: an assertion of the check functions has errors.
         """

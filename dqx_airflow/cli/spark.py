@@ -210,7 +210,7 @@ def tables_of_catalog(spark: SparkSession, pattern: str) -> list[FoundTable]:
     """The tables of a catalog that match `catalog.schema.*`, still without names.
 
     :raises RequestError: the pattern has no catalog and schema.
-    :raises DatasetError: there is no such catalog or schema, or it cannot be read.
+    :raises DatasetError: the catalog or schema does not exist or cannot be read.
     """
     parts = [unquoted(part) for part in _PART.findall(pattern)]
     if len(parts) < _FEWEST_PARTS:

@@ -89,6 +89,6 @@ def mistake(
 
     :param hint: the help, if it is not in the table.
     """
-    texts = {row_name: texts for row_name, *texts in table_rows(__package__, _TABLE, "mistakes")}
+    texts = {row_name: texts for row_name, *texts in table_rows(__package__, _TABLE, "diagnostics")}
     code, message, *helps = (text.format(**named) for text in texts[name])
     return Diagnostic(message, span, code, related=related, help=helps[0] if helps else hint)

@@ -404,7 +404,9 @@ _EACH_ROW = re.compile(r"each row: (.*)", re.DOTALL)
 _SHARE_OF_ROWS = re.compile(r"\S+% of rows: (.*)", re.DOTALL)
 _WRONG_ROWS = re.compile(r'sql\("count_if\(NOT \((.*)\)\)"\)', re.DOTALL)
 _COLUMN = re.compile(r"(column .+?) (?:exists|type .*|fits .*)", re.DOTALL)
-_CLAIMS_HOLD = re.compile(r"(?:at least one of|all) \d+ claims (?:is|are) true")
+_SOME_ARE_TRUE = re.compile(r"(?:at least one of|all) \d+ \w+ (?:is|are) true")
+_ONE_IS_TRUE = re.compile(r"the \w+ is true")
+"""The expectation of several assertions in one; reports of 0.2.0 have another noun."""
 
 
 def finding(verdict: Verdict) -> str:
@@ -472,10 +474,10 @@ def found_text(expression: str, expected: str, shown: str, group: str | None = N
     if expected.startswith("minimum "):
         bare = expected.removeprefix("minimum ")
         return f"the minimum is {shown}{of_group}, expected {bare}"
-    if _CLAIMS_HOLD.match(expected):
-        verb = "claim holds" if shown == "1" else "claims hold"
+    if _SOME_ARE_TRUE.match(expected):
+        verb = "assertion holds" if shown == "1" else "assertions hold"
         return f"{shown} {verb}{of_group}, expected that {expected}"
-    if expected.startswith("the claim is true"):
+    if _ONE_IS_TRUE.match(expected):
         return f"`{_claim(expression)}` is false{of_group}"
     subject = column[1] if column else _claim(expression) or "the value"
     return f"{subject} is {shown}{of_group}, expected {expected}"

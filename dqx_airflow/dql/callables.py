@@ -25,7 +25,7 @@ class CallableKind(Enum):
     METRIC = "a metric of a dataset"
     EXTENDED = "a metric over several days, such as day_over_day"
     FUNCTION = "a function of metric values"
-    SHORTCUT = "a claim in one word, such as unique"
+    SHORTCUT = "an assertion in one word, such as unique"
     ROW_FUNCTION = "a function of the values of a row"
     DATE = "a function of dates in profiles"
 

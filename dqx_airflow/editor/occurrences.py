@@ -481,7 +481,7 @@ def _check_meaning(
     added = _added_mistake(check_source(before, reading.reader), check_source(after, reader))
     if added is not None:
         where = Path(added.span.file).name
-        raise RequestError(f"'{name}' would be a mistake in {where}: {added.message}")
+        raise RequestError(f"'{name}' would be an error in {where}: {added.message}")
 
 
 def _added_mistake(before: Checked, after: Checked) -> Diagnostic | None:

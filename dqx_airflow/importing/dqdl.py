@@ -561,7 +561,7 @@ _RULES: Mapping[str, Callable[[DqdlRule], Claims]] = {
     "ColumnDataType": _type,
     **foreign_rule.listed_readers("dqdl: metrics", _metric),
     **foreign_rule.listed_readers("dqdl: shares", partial(_metric, is_share=True)),
-    **foreign_rule.listed_readers("dqdl: claims", _claim),
+    **foreign_rule.listed_readers("dqdl: assertions", _claim),
     "IsUnique": _unique,
     "DuplicateRowCount": _duplicate_rows,
     "IsPrimaryKey": _primary_key,

@@ -176,7 +176,7 @@ def _divergence(arguments: Mapping[str, Any]) -> Claims:
     column = column_text(arguments.get("column"))
     partition = arguments.get("partition_object")
     if partition is None or arguments.get("threshold") is None:
-        raise NoCounterpartError("without a partition_object and a threshold it claims nothing")
+        raise NoCounterpartError("without a partition_object and a threshold it limits nothing")
     tails = finite(arguments.get("tail_weight_holdout") or 0)
     inner = finite(arguments.get("internal_weight_holdout") or 0)
     weights = [*map(finite, partition["weights"])]

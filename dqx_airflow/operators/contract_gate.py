@@ -115,7 +115,7 @@ class ContractGateOperator(GateOperator):
         ContractGateOperator.own_arguments.read_settings(self, self.open_settings)
 
     def read_source(self, context: Any, on: date) -> SourceFile:
-        """The file of the contract; its warnings go into the log of the task.
+        """Returns the file of the contract; its warnings go into the log of the task.
 
         :raises GateMisconfiguredError: it cannot be read, has errors, or is not of the expected
             version.
@@ -169,7 +169,7 @@ class ContractGateOperator(GateOperator):
             return given_variables(words, os.environ, "variables:")
 
     def own_mistakes(self) -> Iterator[str]:
-        """Mistakes in the arguments that only a contract gate has."""
+        """Returns the errors in the arguments that only a contract gate has."""
         from dqx_airflow.operators.data_mistakes import examine_dataset
 
         yield from one_of("unsupported", self.unsupported, ("error", "warn"))
@@ -207,7 +207,7 @@ class ContractGateOperator(GateOperator):
     def source_mistakes(
         self, folder: Path, datasets: Sequence[DatasetRef] | None
     ) -> tuple[list[str], Sequence[Path]]:
-        """Mistakes in a contract that is not a template, and in its pin."""
+        """Returns the errors in a contract that is not a template, and in its pin."""
         from dqx_airflow.operators.gate_source import errors_in, find_source, possible_paths
 
         if is_open(self.contract) or (self.is_set_by_function and not self.contract):
@@ -269,12 +269,12 @@ class ContractGateOperator(GateOperator):
         )
 
     def dataset_arguments(self) -> list[tuple[str, Any]]:
-        """The datasets and their settings in the DAG, `data` first."""
+        """Returns the datasets and their settings in the DAG, `data` first."""
         named = [] if self.data is None else [("data", self.data)]
         return [*named, *super().dataset_arguments()]
 
     def dataset_settings(self, render: Callable[[Any], Any]) -> Mapping[str, DatasetSetting]:
-        """The datasets as given; for other models those from the servers of the contract.
+        """Returns the datasets as given; for other models those from the servers of the contract.
 
         :param render: renders the templates in a setting.
         :raises GateMisconfiguredError: a model has no dataset, or an invalid one.
@@ -296,8 +296,8 @@ class ContractGateOperator(GateOperator):
             return dataset_settings(contract, given, self.server)
 
     def check_source(self, request: GateRequest) -> GateRequest:
-        """The request with the compiled suite and the contract; over a range of dates with a suite
-        and a contract for each date, since clauses may depend on it.
+        """Returns the request with the compiled suite and the contract; over a range of dates with
+        a suite and a contract for each date, since clauses may depend on it.
 
         :raises GateMisconfiguredError: the suite does not fit the datasets, nothing is selected, or
             the contract is not in force on one of the dates.
@@ -348,8 +348,9 @@ class ContractGateOperator(GateOperator):
 def contract_deadline(
     contract: str | os.PathLike[str], callback: Any, reference: Any = None
 ) -> DeadlineAlert:
-    """The deadline of a DAG by the freshness in a contract, for `DAG(deadline=...)`: Airflow runs
-    the callback if a run of the DAG has not succeeded by then, whatever kept it from that.
+    """Returns the deadline of a DAG by the freshness in a contract, for `DAG(deadline=...)`:
+    Airflow runs the callback if a run of the DAG has not succeeded by then, whatever kept it from
+    that.
 
     It is the shortest freshness after the beginning of the date whose data the run brings. The file
     is read whenever the DAG is parsed. From Airflow 3.1 on.

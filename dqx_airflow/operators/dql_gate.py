@@ -70,7 +70,7 @@ class DqlGateOperator(GateOperator):
     true_or_false = (*GateOperator.true_or_false, *own_arguments.true_or_false)
 
     def own_mistakes(self) -> Iterator[str]:
-        """Mistakes in several suites."""
+        """Returns the errors in several suites."""
         if isinstance(self.suite, list | tuple):
             if not self.suite:
                 yield "suite=[]: write the path of a suite, or several paths"
@@ -78,7 +78,7 @@ class DqlGateOperator(GateOperator):
                 yield "shadow needs a single suite: use a separate gate for the suite with a shadow"
 
     def read_source(self, context: Any, on: date) -> SourceFile:
-        """The file of the first suite, or the text that was given instead.
+        """Returns the file of the first suite, or the text that was given instead.
 
         :raises GateMisconfiguredError: a suite cannot be read.
         """
@@ -93,7 +93,8 @@ class DqlGateOperator(GateOperator):
         return self._found[0].source
 
     def check_source(self, request: GateRequest) -> GateRequest:
-        """The request with all files that the suites import; for several suites with their parts.
+        """Returns the request with all files that the suites import; for several suites with their
+        parts.
 
         :raises GateMisconfiguredError: a suite has errors, by itself or with the datasets, or two
             suites have the same name.
@@ -179,7 +180,7 @@ class DqlGateOperator(GateOperator):
     def source_mistakes(
         self, folder: Path, datasets: Sequence[DatasetRef] | None
     ) -> tuple[list[str], Sequence[Path]]:
-        """Mistakes in a suite that is not a template, also with these datasets."""
+        """Returns the errors in a suite that is not a template, also with these datasets."""
         from dqx_airflow.operators.gate_source import errors_in, find_source, possible_paths
 
         if is_open(self.suite) or (self.is_set_by_function and not self.suite):

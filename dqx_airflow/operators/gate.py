@@ -143,7 +143,7 @@ class GateOperator(SparkJobOperator):
       `on_warning_callback`, `deferrable`
 
     A template for a word, a number or a switch is rendered, and its result read as such: `"False"`
-    is False, and what is none of these is a mistake.
+    is False, and what is none of these is an error.
 
     :param datasets: the datasets, by the names that the source uses: a path, a table
         (`schema.table`), a `DatasetRef`, or a mapping with its fields. (templated)

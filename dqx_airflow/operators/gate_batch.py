@@ -45,9 +45,10 @@ class GateBatchOperator(SparkJobOperator):
 
     It submits one job, which checks the request of each gate by itself, as the job of that gate
     would: with its own deadline, states, samples, promotion, lineage events and report. Each gate
-    then takes its own report, once, and ends by it: outcome, retries, notices, XCom and assets are
-    its own. A gate whose report is not there, whose request differs in any way, or which runs
-    again, submits a job of its own, as without a batch. So nothing is green without its report.
+    then takes its own report, once, and ends by it: outcome, retries, notifications, XCom and
+    assets are its own. A gate whose report is not there, whose request differs in any way, or
+    which runs again, submits a job of its own, as without a batch. So nothing is green without its
+    report.
 
     The batch runs before all of its gates, and when everything that one of them runs after has
     ended, in whatever state: it checks only the gates whose own upstream tasks have succeeded. All
@@ -149,7 +150,8 @@ class GateBatchOperator(SparkJobOperator):
         return self._end(prepared.requests, judged, ending, context)
 
     def arguments_of(self, request: JobRequest) -> list[str]:
-        """The arguments of the job: the address of its stored request, which may be long."""
+        """Returns the arguments of the job: the address of its stored request, which may be
+        long."""
         from dqx_airflow.results.stored_requests import store_request
         from dqx_airflow.results.tables import locate
         from dqx_airflow.values.json_form import FILE_FLAG

@@ -95,7 +95,7 @@ class NotificationPayload:
 def gate_notification(
     context: Any, *, is_recovery: bool = False, on: str | None = ""
 ) -> GateNotification:
-    """The notification of the gate whose callback receives this context.
+    """Returns the notification of the gate whose callback receives this context.
 
     :param is_recovery: the slice was blocked or broken before, or the gate had no report, and
         passes again: the notification says so first, and links to the incident that has ended.
@@ -197,7 +197,7 @@ def _address_of_tab(ti: Any) -> str:
 
 
 def notify_with(make: Callable[[GateNotification], Any]) -> Callback:
-    """A callback that sends a notification with the notifier that `make` returns for it.
+    """Returns a callback that sends a notification with the notifier that `make` returns for it.
 
         on_failure_callback=notify_with(
             lambda notification: SlackNotifier(text=notification.markdown, channel="data-quality")
@@ -214,7 +214,7 @@ def notify_with(make: Callable[[GateNotification], Any]) -> Callback:
 
 
 def notify_on_change(make: Callable[[GateNotification], Any]) -> Callback:
-    """A callback that sends a notification only when the state of the gate changes.
+    """Returns a callback that sends a notification only when the state of the gate changes.
 
     The state is that of a slice: a date of the data, for the same map index and `promote_slice`. A
     change is that the slice is blocked or broken and was not before, that another assertion blocks

@@ -329,7 +329,7 @@ def _require_none(mistakes: Mapping[str, Sequence[str]]) -> None:
     """
     lines = [f"gate {task}: {mistake}" for task, own in mistakes.items() for mistake in own]
     if lines:
-        before = [f"{len(lines)} mistakes"] if len(lines) > 1 else []
+        before = [f"{len(lines)} errors"] if len(lines) > 1 else []
         raise GateMisconfiguredError("\n".join([*before, *lines]))
 
 

@@ -39,7 +39,7 @@ def gates_of(
     batch: bool | Mapping[str, Any] = False,
     **arguments: Any,
 ) -> dict[str, DqlGateOperator]:
-    """A gate for each `[gates.NAME]` of a `dqx.toml`, in the current DAG.
+    """Returns a gate for each `[gates.NAME]` of a `dqx.toml`, in the current DAG.
 
         with DAG("lake_gates", schedule="@daily", start_date=datetime(2026, 1, 1)):
             gates = gates_of(Path(__file__).with_name("dqx.toml"))

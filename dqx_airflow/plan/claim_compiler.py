@@ -246,9 +246,9 @@ def one_or_more(names: tuple[str, ...]) -> object:
 _TermAndCondition: TypeAlias = tuple[Term, PlannedCondition]
 
 _HOLDING = {
-    nodes.Junctor.ANY: "at least one of {} claims is true",
-    nodes.Junctor.ALL: "all {} claims are true",
-    nodes.Junctor.IF: "the claim is true",
+    nodes.Junctor.ANY: "at least one of {} assertions is true",
+    nodes.Junctor.ALL: "all {} assertions are true",
+    nodes.Junctor.IF: "the assertion is true",
 }
 
 
@@ -296,7 +296,7 @@ class ClaimCompiler:
                 tolerance = None if assertion.tolerance is None else assertion.tolerance.value
                 planned = self._condition(condition, tolerance)
                 return self.terms.term(expression), planned, expression
-        raise AssertionError(f"no claim: {claim}")
+        raise AssertionError(f"not an assertion: {claim}")
 
     def _rows(self, claim: nodes.Rows) -> _TermAndCondition:
         if claim.share is None:

@@ -214,7 +214,9 @@ def describe_plans(
         lines += _dataset_lines(dataset, plans[0].date)
     if together.watched:
         names = ", ".join(together.watched)
-        lines.append(f"watched: {names}; what is claimed of columns follows from the data\n")
+        lines.append(
+            f"watched: {names}; which columns, and within which limits, follows from the data\n"
+        )
     for plan in plans:
         lines.append("assertions" + (f" of {plan.date.isoformat()}" if len(plans) > 1 else ""))
         for assertion in plan.assertions:

@@ -58,7 +58,7 @@ class History:
 
     @classmethod
     def of(cls, suite: str | os.PathLike[str]) -> History:
-        """The history of the suite in a file."""
+        """Reads the history of the suite in a file."""
         return cls(os.fspath(suite) + ENDING)
 
     def log(self, entry: Mapping[str, Any]) -> None:
@@ -96,7 +96,7 @@ class History:
         return tuple(entry for _, entry in entries)
 
     def read(self) -> tuple[tuple[tuple[int, Entry], ...], tuple[Diagnostic, ...]]:
-        """All entries with the numbers of their lines, and the damaged lines.
+        """Returns all entries with the numbers of their lines, and the damaged lines.
 
         :raises RequestError: the file cannot be read.
         """
@@ -120,7 +120,7 @@ class History:
         return tuple(entries), tuple(damaged)
 
     def changes(self, param: str | None = None) -> tuple[TunableChange, ...]:
-        """The changes of a tunable, or of all of them, oldest first."""
+        """Returns the changes of a tunable, or of all of them, oldest first."""
         entries, _ = self.read()
         changes = (_change(number, entry) for number, entry in entries)
         return tuple(change for change in changes if change and param in (None, change.param))

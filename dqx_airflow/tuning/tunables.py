@@ -71,7 +71,7 @@ class Tunable(Mapping[str, Any], Generic[T]):
 
     @abstractmethod
     def constant(self, span: Span) -> nodes.Constant:
-        """The tunable as a constant of DQL."""
+        """Returns the tunable as a constant of DQL."""
 
     def __getitem__(self, fact: str) -> Any:
         """A property by its name, as in `tunable["bounds"]`.

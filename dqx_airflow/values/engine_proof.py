@@ -53,9 +53,9 @@ class EngineProof:
 
     @property
     def mark(self) -> str:
-        """The proof in one line of a report: `proven on 2026-11-24: 1,538 claims agree`, and the
-        numbers of other values, errors and untried claims, if there are any."""
-        text = f"proven on {self.at.date()}: {self.agreeing:,} claims agree"
+        """The proof in one line of a report: `proven on 2026-11-24: 1,538 cases agree`, and the
+        numbers of other values, errors and untried cases, if there are any."""
+        text = f"proven on {self.at.date()}: {self.agreeing:,} cases agree"
         errors = sum(difference.is_error for difference in self.differences)
         others = len(self.differences) - errors
         text += f", {others:,} have other values" if others else ""

@@ -140,8 +140,8 @@ def test_warnings_come_with_the_results() -> None:
         ("ctx.assert_that(mp.num_rows).is_gt(0)", "is not a valid operand"),
         ("mp.sum('a', where='a >')", "'a >' is not a filter: unexpected end"),
         ("ctx.assert_each_row('a > 1').where(rows='a > 1 name')", "is not a filter"),
-        ("ctx.assert_any()", "assert_any needs a claim"),
-        ("ctx.assert_all(mp.num_rows())", "is not a claim"),
+        ("ctx.assert_any()", "assert_any needs an assertion"),
+        ("ctx.assert_all(mp.num_rows())", "is not an assertion"),
         (
             "ctx.assert_all(ctx.assert_column('id').where(name='a'))",
             "assert_all cannot have a name",

@@ -33,7 +33,7 @@ def drawn(text: str) -> str:
 
 
 def test_every_row_of_the_table_of_mistakes_has_a_name_that_mypy_knows() -> None:
-    rows = table_rows("dqx_airflow.contracts", "diagnostics.txt", "mistakes")
+    rows = table_rows("dqx_airflow.contracts", "diagnostics.txt", "diagnostics")
     assert [name for name, *_ in rows] == list(get_args(MistakeName))
 
 

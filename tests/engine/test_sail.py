@@ -1160,7 +1160,7 @@ def _counts(proof: EngineProof) -> str:
     others = len(proof.differences) - errors
     cells = (proof.spark_version, f"{proof.agreeing:,}", errors, others, proof.at.date())
     return (
-        "| Sail | claims that agree | errors | other values, refused | on |\n"
+        "| Sail | cases that agree | errors | other values, refused | on |\n"
         "|---|---|---|---|---|\n"
         f"| {' | '.join(map(str, cells))} |\n"
     )

@@ -114,11 +114,11 @@ in the results.
 
 Everything except templates is checked when Airflow parses the DAG file: words, numbers, the
 settings of datasets, the suite or contract with its imports, the pinned version. A template in an
-argument that Airflow does not render, such as `conn_id`, is an import error. All mistakes
+argument that Airflow does not render, such as `conn_id`, is an import error. All errors
 appear together as one import error of the DAG:
 
 ```text
-GateMisconfiguredError: 3 mistakes
+GateMisconfiguredError: 3 errors
 gate gate: fail_on='High': write P0, P1, P2 or P3
 gate gate: on_violation='skipp': write fail, skip, warn or ask; did you mean 'skip'?
 gate gate: dataset 'orders' has unknown settings date_colum (did you mean 'date_column'?): write ...

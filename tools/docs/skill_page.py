@@ -34,7 +34,7 @@ blocks what comes after if it does not hold.
    a suite from the past days.
 2. Write one assertion for one thing that can go wrong, with a `name` and a `severity`: P0 and P1
    block.
-3. Run `dql check SUITE` after every change. It reports all mistakes at once, with the line and
+3. Run `dql check SUITE` after every change. It reports all errors at once, with the line and
    what to write instead. Do what it says, and repeat until it reports no errors. `dql explain E101`
    has the rule behind a code, with a wrong and a right example.
 4. Run it: `dql run SUITE --dataset orders=PATH` on a date, `dql tune backtest SUITE` on stored

@@ -76,7 +76,7 @@ class ClaimChecker:
         assert isinstance(assertion.claim, nodes.Composite)
         if assertion.tolerance is not None:
             message = "a tolerance needs `==` or `!=`"
-            help_line = "write it after one of the claims"
+            help_line = "write it after one of the assertions in it"
             self._error("E103", message, assertion.tolerance.span, help_line)
         if assertion.where is not None:
             self.check_filter(assertion.where)

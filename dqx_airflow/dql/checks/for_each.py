@@ -111,8 +111,12 @@ def _objections(claim: nodes.Claim) -> Iterator[tuple[str, Span, str | None]]:
         yield "a column is the same in every group", claim.span, "remove `for each ...`"
         return
     if isinstance(claim, nodes.Composite):
-        help_line = "write a separate assertion with `for each ...` for each claim"
-        yield "several claims are evaluated together, for all rows", claim.span, help_line
+        help_line = "write a separate assertion with `for each ...` for each of them"
+        yield (
+            "several assertions in one are evaluated together, for all rows",
+            claim.span,
+            help_line,
+        )
         return
     if isinstance(claim, nodes.RowsMatch | nodes.ColumnsMatch):
         yield "two datasets are compared as a whole", claim.span, _COMPARED

@@ -238,8 +238,9 @@ def _check_scaled(
     """Reports a rule that scales only shares."""
     if rule.factor > 0 and matched and all(id(assertion) in shares for assertion in matched):
         first = matched[0]
-        is_composed = isinstance(first.claim, nodes.Composite)
-        kind, scaled = ("several claims", "claims") if is_composed else ("a share", "shares")
+        kind, scaled = "a share", "shares"
+        if isinstance(first.claim, nodes.Composite):
+            kind = scaled = "several assertions in one"
         related = (Related(first.claim.span, kind),)
         subject = f"{_name_of(first)}, which is {kind}" if len(matched) == 1 else "only shares"
         yield Diagnostic(

@@ -196,7 +196,7 @@ class Table:
 
     @classmethod
     def typed(cls, types: Mapping[str, str], rows: Iterable[Sequence[Any]]) -> Table:
-        """A table of values in the order of the columns.
+        """Returns a table of values in the order of the columns.
 
         :raises TableError: a value does not fit its column.
         """
@@ -209,7 +209,7 @@ class Table:
 
     @classmethod
     def cast(cls, types: Mapping[str, str], rows: Iterable[Sequence[str | None]]) -> Table:
-        """A table of strings in the order of the columns; malformed ones become NULL.
+        """Returns a table of strings in the order of the columns; malformed ones become NULL.
 
         A row that is too short or too long is a malformed line.
         """
@@ -235,7 +235,7 @@ class Table:
         types: Mapping[str, str] = MappingProxyType({}),
         wanted: Mapping[str, str] = MappingProxyType({}),
     ) -> Table:
-        """A table with the types of its values; a column without values has type void.
+        """Returns a table with the types of its values; a column without values has type void.
 
         :param types: the types of columns that are known.
         :param wanted: the types that columns get if all of their values have them.
