@@ -43,7 +43,7 @@ def check(
     datalex: Path | None = None,
     emit: bool = False,
 ) -> None:
-    """Check suites and blocks: find all errors and warnings in all files at once.
+    """Check suites and blocks: find all errors in all files at once.
 
     Exit code 0 without errors, else 2. Text output shows the first 100 findings, errors before
     warnings, and counts the others. The machine formats contain all of them.
