@@ -16,11 +16,12 @@ numpy computes many days at once: a backtest requests all days of an assertion t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from calendar import monthrange
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from enum import Enum
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from dqx_airflow.errors import RequestError
@@ -559,10 +560,11 @@ def _median(values: Floats) -> Floats:
     import numpy as np
 
     ordered = np.sort(values, axis=-1)  # missing ones are last
-    count = (~np.isnan(ordered)).sum(-1, keepdims=True)
-    last = np.maximum(count - 1, 0)
-    low, high = (np.take_along_axis(ordered, at, -1) for at in (last // 2, (last + 1) // 2))
-    return ((low + high) / 2)[..., 0]
+    rows = ordered.reshape(-1, ordered.shape[-1])
+    last = np.maximum(np.count_nonzero(~np.isnan(rows), axis=1) - 1, 0)
+    each = np.arange(len(rows))
+    medians: Floats = (rows[each, last // 2] + rows[each, (last + 1) // 2]) / 2
+    return medians.reshape(ordered.shape[:-1])
 
 
 def _middle(values: Floats) -> float:
@@ -670,13 +672,16 @@ _ORDINALS = {1: "first", 2: "second", -1: "last"}
 
 def _nth(number: int, counts: Callable[[date], bool]) -> Callable[[date], bool]:
     """True for the nth day that counts, from the start or the end of its month."""
-    step = timedelta(days=-1 if number > 0 else 1)
 
-    def before(on: date) -> Iterator[date]:
-        while (on := on + step).month == (on - step).month:
-            yield on
+    @cache
+    def of_month(year: int, month: int) -> date | None:
+        days = (date(year, month, day) for day in range(1, monthrange(year, month)[1] + 1))
+        counted = [on for on in days if counts(on)]
+        if len(counted) < abs(number):
+            return None
+        return counted[number - 1 if number > 0 else number]
 
-    return lambda on: counts(on) and sum(map(counts, before(on))) == abs(number) - 1
+    return lambda on: on == of_month(on.year, on.month)
 
 
 def holidays_of(country: str, first: date, last: date) -> Mapping[date, str]:
