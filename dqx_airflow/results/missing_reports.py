@@ -152,6 +152,7 @@ class DateEnd:
     slice: str | None
     is_partial: bool
     at: datetime
+    closing: IncidentNote | None = None
 
 
 def ends_of_dates(results: StoredResults | str, since: date, until: date) -> tuple[DateEnd, ...]:
@@ -178,7 +179,15 @@ def ends_of_dates(results: StoredResults | str, since: date, until: date) -> tup
     for row in results.whole_rows(schema.INCIDENT_NOTES, closed):
         note = IncidentNote.from_row(row)
         ends.append(
-            DateEnd(note.gate, note.date, note.map_index, note.slice, is_partial=False, at=note.at)
+            DateEnd(
+                gate=note.gate,
+                date=note.date,
+                map_index=note.map_index,
+                slice=note.slice,
+                is_partial=False,
+                at=note.at,
+                closing=note,
+            )
         )
     return tuple(ends)
 

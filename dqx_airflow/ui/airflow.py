@@ -422,8 +422,7 @@ def clear(
                 ),
             )
         ).all()
-        gates = [one for one in instances if one.task_id == task.task_id]
-        if gates and _is_at_rest(session, gates[0]):
+        if is_at_rest(session, task):
             latest = runs_on_latest(session, task.dag_id, on_latest)
             clear_task_instances(list(instances), session, run_on_latest_version=latest)
             session.commit()
@@ -431,10 +430,36 @@ def clear(
     return tuple(cleared)
 
 
-def _is_at_rest(session: Any, instance: Any) -> bool:
+def is_at_rest(session: Any, task: TaskRef) -> bool:
     """Whether a task instance has ended, or waits for an answer."""
-    attempt = str(instance.id)
-    return str(instance.state) in _AT_REST or attempt in questions_of(session, [attempt])
+    own = session.execute(
+        select(TaskInstance.id, TaskInstance.state).where(
+            *_is_of(TaskInstance, task.dag_id, task.run_id, task.task_id, task.map_index)
+        )
+    ).first()
+    if own is None:
+        return False
+    attempt = str(own.id)
+    return str(own.state) in _AT_REST or attempt in questions_of(session, [attempt])
+
+
+def last_cleared(
+    session: Any, task: TaskRef, events: Collection[str]
+) -> tuple[str, datetime] | None:
+    """Who cleared a task instance last on our pages, and when; None if no one did.
+
+    :param events: the entries in the audit log that stand for it.
+    """
+    row = session.execute(
+        select(Log.owner, Log.dttm)
+        .where(
+            *_is_of(Log, task.dag_id, task.run_id, task.task_id, task.map_index),
+            Log.event.in_(events),
+        )
+        .order_by(Log.dttm.desc())
+        .limit(1)
+    ).first()
+    return (str(row.owner), row.dttm) if row is not None else None
 
 
 def _dag_of(session: Any, bag: Any, task: TaskRef) -> Any:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from functools import partial
 from http import HTTPStatus
 from itertools import chain
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, TypeGuard
 
 from fastapi import Depends, Response
 
@@ -22,7 +22,7 @@ from dqx_airflow.results.alerts import (
     with_failing_rows,
 )
 from dqx_airflow.results.query import equals
-from dqx_airflow.results.schema import RUNS
+from dqx_airflow.results.schema import RUNS, as_utc
 from dqx_airflow.results.stored_labels import Label, write_labels
 from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.alert_lines import AlertLine, judged_alike, lines_of, rows_judged
@@ -33,6 +33,7 @@ from dqx_airflow.ui.chart import Chart, chart_of, past_of
 from dqx_airflow.ui.json_members import NotInJson
 from dqx_airflow.ui.store import Answer
 from dqx_airflow.ui.stored_summaries import reported_runs
+from dqx_airflow.ui.summary_view import parsed
 from dqx_airflow.ui.verdict_text import reading_of
 from dqx_airflow.values import Verdict
 
@@ -145,6 +146,11 @@ _NO_ALERT = responses.Refused(
     "Airflow no longer knows its task. Reload the page. `dql tune label` labels any stored "
     "verdict.",
 )
+_NO_LONGER_AN_ALERT = responses.Refused(
+    HTTPStatus.CONFLICT,
+    "There is no such alert: the assertion did not fail, the data has been checked again since the "
+    f"page was made, or it is older than 30 days of data. Reload the page. {responses.UNCHANGED}",
+)
 
 
 class AlertsPage(NamedTuple):
@@ -226,18 +232,57 @@ def _key_of(alert: Alert) -> str:
 def label(visitor: airflow.VisitorDep, form: responses.Form) -> Response:
     """Stores a user's label of failures: first in Airflow's audit log, then in the label table."""
     truth, reason = responses.chosen(form, _GROUND_TRUTH, "ground_truth", "reason", _LONGEST_REASON)
+    with responses.one_at_a_time():
+        return _label(visitor, form, truth, reason)
+
+
+def _label(visitor: airflow.Visitor, form: Mapping[str, str], truth: bool, reason: str) -> Response:
+    """Stores labels, unless these alerts have them already.
+
+    :raises Refused: someone else has labelled one of the alerts after the page was made.
+    """
     found = _picked(visitor, form) if responses.PICKED in form else [_one_alert(visitor, form)]
     dags = {task.dag_id for _, task in found}
     responses.require_editor(visitor, dags, _NO_ALERT, "Labels need permission to edit this DAG.")
+    shown_at = parsed(datetime.fromisoformat, form.get("as_of", ""))
     labels = []
+    others = []
     entries: list[tuple[airflow.TaskRef | str, dict[str, Any]]] = []
     for alert, task in found:
         new_label = _label_of(alert, visitor.name, truth, reason)
+        if alert.label is not None and alert.label.content == new_label.content:
+            continue  # a form that is sent twice
+        if _is_by_someone_else(alert.label, visitor.name, shown_at):
+            others.append(_in_words(alert, alert.label))
         labels.append(new_label)
         entries.append((task, _facts_of(alert, new_label)))
-    write = partial(write_labels, labels=labels)
+    if others:
+        raise responses.no_longer_open(others)
     back = _page_before(form, found[0][1])
+    if not labels:
+        return responses.back_to(back)
+    write = partial(write_labels, labels=labels)
     return responses.recorded_changes(visitor, "dqx label", entries, write, back)
+
+
+def _is_by_someone_else(
+    label: Label | None, author: str, shown_at: datetime | None
+) -> TypeGuard[Label]:
+    """Whether someone else has stored a label after the page was made.
+
+    :param shown_at: the time of the page; None for a form without it.
+    """
+    if label is None or shown_at is None or label.author == author:
+        return False
+    return label.at > as_utc(shown_at)
+
+
+def _in_words(alert: Alert, label: Label) -> str:
+    """A label of someone else: `orders.key, data of 2024-03-20: real issue, by eve at ...`."""
+    kind = "real issue" if label.ground_truth else "false alarm"
+    about = f"{alert.verdict.name}, data of {alert.date}"
+    reason = f": {label.reason}" if label.reason else ""
+    return f"{about}: labelled as {kind} by {label.author} at {label.at:%Y-%m-%d %H:%M} UTC{reason}"
 
 
 def _label_of(alert: Alert, author: str, truth: bool, reason: str) -> Label:
@@ -285,8 +330,10 @@ def _one_alert(visitor: airflow.Visitor, form: Mapping[str, str]) -> tuple[Alert
     responses.require_editor(visitor, dags, _NO_ALERT, "Labels need permission to edit this DAG.")
     check, name = form.get("check", ""), form.get("name", "")
     answer = client.ask(lambda store: alert_of(store, runs.found[0], check, name))
-    if task is None or not answer.found:
+    if task is None:
         raise _NO_ALERT
+    if not answer.found:
+        raise _NO_LONGER_AN_ALERT
     return answer.found[0], task
 
 
@@ -308,7 +355,8 @@ def _picked(
     chosen = [alert for alert in answer.found if _key_of(alert) in keys]
     known = airflow.tasks_of(visitor.session, {alert.attempt_id for alert in chosen})
     if len(chosen) < len(keys) or any(alert.attempt_id not in known for alert in chosen):
-        raise _NO_ALERT
+        edits = any(visitor.may_edit(row.dag_id) for row in rows)
+        raise _NO_LONGER_AN_ALERT if edits else _NO_ALERT
     return [(alert, known[alert.attempt_id]) for alert in chosen]
 
 

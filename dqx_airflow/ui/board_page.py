@@ -16,7 +16,7 @@ from fastapi import Depends, Response
 from fastapi.responses import JSONResponse
 
 from dqx_airflow.results.alerts import unlabelled_counts
-from dqx_airflow.results.incidents import WAITING, Incident, IncidentNote, judged_rows
+from dqx_airflow.results.incidents import CLOSED, WAITING, Incident, IncidentNote, judged_rows
 from dqx_airflow.results.query import RunsWanted, StoredResults
 from dqx_airflow.results.schema import as_utc
 from dqx_airflow.ui import report_view
@@ -34,8 +34,8 @@ from dqx_airflow.ui.airflow import (
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.deciding import HeldBack
 from dqx_airflow.ui.json_members import NotInJson
+from dqx_airflow.ui.open_slices import OpenSlice, SlicesOfGates, slices_of
 from dqx_airflow.ui.responses import Filters, Page, PageNumber, Paging, form_token, store_client
-from dqx_airflow.ui.slices_page import OpenSlice, open_of
 from dqx_airflow.ui.store import StoreClient
 from dqx_airflow.ui.stored_summaries import reported_runs
 from dqx_airflow.ui.summary_view import mapping_of, outcome_of_summary, view_of_summary
@@ -49,7 +49,7 @@ _LAST_RUNS = 3
 _GRACE = timedelta(minutes=15)
 STATES_WORST_FIRST = (
     *(WAITING, "broken", "blocked", NO_REPORT),
-    *("accepted", "warned", RUNNING, "passed", NOT_RUN),
+    *(CLOSED, "accepted", "warned", RUNNING, "passed", NOT_RUN),
 )
 """A gate that waits comes first: it takes an answer in time."""
 
@@ -92,7 +92,9 @@ class Cell:
 @dataclass(frozen=True, slots=True)
 class GateRow:
     """A gate on the board. `cells` are its last runs, oldest first. `left_out` is the number of
-    newest runs of its DAG that ended without it; `is_due` is set if a scheduled run is missing."""
+    newest runs of its DAG that ended without it; `is_due` is set if a scheduled run is missing.
+    `closing` is the note of a person who closed the date of the last run, which is bad; the state
+    is then `closed`."""
 
     gate: str
     dag_id: str
@@ -109,6 +111,7 @@ class GateRow:
     dag: GateDag
     left_out: int
     is_due: bool
+    closing: IncidentNote | None = None
 
     @property
     def is_late(self) -> bool:
@@ -211,6 +214,26 @@ def _row_of(runs: tuple[TaskRun, ...], dag: GateDag, now: datetime | None) -> Ga
             _kept_rows.pop(oldest, None)
     is_due = bool(now and dag.due and dag.due + _GRACE < now)
     return replace(row, is_due=True) if is_due else row
+
+
+def with_closed_dates(rows: Iterable[GateRow], slices: SlicesOfGates) -> tuple[GateRow, ...]:
+    """The rows; those whose last run is bad and whose date a person has closed say so, unless other
+    dates of the gate are open."""
+    has_open = {(one.dag_id, one.task_id) for one in slices.open}
+    return tuple(
+        row if (row.dag_id, row.task_id) in has_open else _closed_row(row, slices.closed)
+        for row in rows
+    )
+
+
+def _closed_row(row: GateRow, closed: Mapping[str, IncidentNote]) -> GateRow:
+    if not closed or row.state not in ("blocked", "broken", NO_REPORT):
+        return row
+    bad = [run for run in row.latest.of if _state(run) in _BAD]
+    notes = [closed[run.attempt_id] for run in bad if run.attempt_id in closed]
+    if len(notes) < len(bad):
+        return row
+    return replace(row, state=CLOSED, closing=max(notes, key=lambda note: note.at))
 
 
 def recent_attempts(rows: Iterable[GateRow]) -> dict[str, tuple[str, str]]:
@@ -412,7 +435,7 @@ def _map_index(row: GateRow) -> int:
 _NEED_PEOPLE = (WAITING, "blocked", "broken", NO_REPORT)
 """The states about which a person has to do something, what is decided first before the others."""
 
-_DECIDED = ("accepted", "warned")
+_DECIDED = (CLOSED, "accepted", "warned")
 _FOLDED_FROM = 20
 
 
@@ -558,8 +581,9 @@ def board(
     session = visitor.session
     client = store_client()
     recent = reported_runs(session, client, tasks.tasks)
-    rows = gate_rows(recent, tasks.dags, now)
-    open_, _ = open_of(session, client, tasks, recent)
+    slices = slices_of(session, client, tasks, recent)
+    rows = with_closed_dates(gate_rows(recent, tasks.dags, now), slices)
+    open_ = slices.open
     deadlines = _deadlines_of(session, rows)
     session.close()
     wanted = [row for row in rows if filters.wants(row)]
@@ -620,11 +644,11 @@ def _counts_of(visitor: Visitor, now: datetime) -> dict[str, int]:
     client = store_client()
     tasks = gate_tasks(visitor)
     recent = reported_runs(visitor.session, client, tasks.tasks)
-    rows = gate_rows(recent, tasks.dags, now)
-    open_, _ = open_of(visitor.session, client, tasks, recent)
+    slices = slices_of(visitor.session, client, tasks, recent)
+    rows = with_closed_dates(gate_rows(recent, tasks.dags, now), slices)
     visitor.session.close()
     return {
         "board": sum(_urgency(row) == 0 for row in rows),
-        "slices": len(open_),
+        "slices": len(slices.open),
         "alerts": sum(counts_of_rows(client, list(rows)).values()),
     }

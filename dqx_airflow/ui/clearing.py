@@ -38,14 +38,31 @@ def clear_tasks(
     require_may_clear(visitor, tasks)
     if not form.get("confirmed") and (waiting := _waiting(visitor.session, tasks)):
         return confirmation(visitor, waiting, form, action, back)
-    for task in tasks:
+    at_rest = [task for task in tasks if airflow.is_at_rest(visitor.session, task)]
+    if not at_rest:
+        return _nothing_to_clear(visitor.session, tasks)
+    for task in at_rest:
         latest = airflow.runs_on_latest(visitor.session, task.dag_id, on_latest)
         visitor.record("dqx clear", task, {"dates": dates, "on_latest_version": latest})
-    if not airflow.clear(visitor.session, tasks, on_latest=on_latest):
-        return Notice(
-            HTTPStatus.CONFLICT, "Nothing to clear", "All of these tasks are waiting or running."
-        )
+    airflow.clear(visitor.session, at_rest, on_latest=on_latest)
     return back_to(back)
+
+
+def _nothing_to_clear(session: Any, tasks: Sequence[airflow.TaskRef]) -> Response:
+    """The answer if all tasks run already: it says who has cleared them."""
+    words = "All of these tasks are waiting or running."
+    for task in tasks[:_MOST_NAMED]:
+        by = airflow.last_cleared(session, task, _CLEARING_EVENTS)
+        if by is not None:
+            author, at = by
+            words += f" {author} cleared {task.dag_id}.{task.task_id} of run {task.run_id} at "
+            words += f"{at:%Y-%m-%d %H:%M} UTC."
+    return Notice(HTTPStatus.CONFLICT, "Nothing to clear", words)
+
+
+_MOST_NAMED = 3
+_CLEARING_EVENTS = ("dqx clear", "dqx accept")
+"""The entries in the audit log of what clears a task."""
 
 
 def version_in(form: Mapping[str, str]) -> bool | None:

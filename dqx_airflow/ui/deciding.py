@@ -9,7 +9,13 @@ from typing import Any
 from uuid import UUID, uuid4, uuid5
 
 from dqx_airflow.results.decisions import why_not_acceptable
-from dqx_airflow.results.incidents import Incident, IncidentNote, JudgedRows, groups_of
+from dqx_airflow.results.incidents import (
+    ACKNOWLEDGED,
+    Incident,
+    IncidentNote,
+    JudgedRows,
+    groups_of,
+)
 from dqx_airflow.results.report_rows import RunRow
 from dqx_airflow.ui import airflow
 from dqx_airflow.ui.clearing import tasks_of
@@ -289,6 +295,23 @@ class Ended:
     def given_up(self) -> HeldBack:
         """The rows that stay out of their targets."""
         return HeldBack.of([self.judged])
+
+
+def decision_in_words(note: IncidentNote) -> str:
+    """A decision with its author, time and reason: `closed by op at 2024-03-20 12:00 UTC: the shop
+    was shut`."""
+    verb = {ACKNOWLEDGED: "taken"}.get(note.kind, note.kind)
+    reason = f": {note.text}" if note.text else ""
+    return f"{verb} by {note.author} at {note.at:%Y-%m-%d %H:%M} UTC{reason}"
+
+
+def end_of(incident: Incident) -> str:
+    """How an incident ended, and by whom."""
+    decision = Ended(incident, ()).decision
+    if decision is not None:
+        return decision_in_words(decision)
+    at = incident.ended_at
+    return f"{incident.status}{f' at {at:%Y-%m-%d %H:%M} UTC' if at else ''}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,13 @@ from dqx_airflow.diagnostics.verdicts import shadow_changes
 from dqx_airflow.limits import LONGEST_WAIVER
 from dqx_airflow.results.alerts import labels_of
 from dqx_airflow.results.decisions import waivers_of
-from dqx_airflow.results.incidents import Incident, judged_places, judged_rows, stored_incidents
+from dqx_airflow.results.incidents import (
+    Incident,
+    IncidentNote,
+    judged_places,
+    judged_rows,
+    stored_incidents,
+)
 from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.stored_labels import Label
 from dqx_airflow.results.what_changed import Changes, is_good_before, what_changed
@@ -26,10 +32,11 @@ from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.assertion_view import AssertionView, assertion_view, histories
 from dqx_airflow.ui.board_page import GateRow, gate_rows
 from dqx_airflow.ui.failing_rows import csv_of
+from dqx_airflow.ui.open_slices import key_of_slice, slices_of
 from dqx_airflow.ui.questions import as_airflow_knows
 from dqx_airflow.ui.responses import form_token
 from dqx_airflow.ui.runs_without_report import runs_without_report
-from dqx_airflow.ui.slices_page import DATE_UNKNOWN, key_of_slice, open_of
+from dqx_airflow.ui.slices_page import DATE_UNKNOWN
 from dqx_airflow.ui.source_view import changed_lines, sources_of
 from dqx_airflow.ui.store import Answer, StoreClient
 from dqx_airflow.ui.stored_summaries import last_judged, with_summaries
@@ -229,19 +236,20 @@ class GatePage(NamedTuple):
 class NoReportPage(NamedTuple):
     """A task instance without a report, and the tasks that kept it from running. `gate` is the name
     of its gate, `date` the date of its data, None if that is unknown, and `is_open` is set while no
-    run has a report on that date, and no one has closed it."""
+    run has a report on that date, and no one has closed it; `closing` is the note of who has."""
 
     run: airflow.TaskRun
     gate: str
     date: date | None
     is_open: bool
+    closing: IncidentNote | None
     stoppers: tuple[Stopper, ...]
     problem: str | None
 
     @classmethod
     def of_other_task(cls, run: airflow.TaskRun) -> NoReportPage:
         """The page of a task that is not a gate."""
-        return cls(run, f"{run.dag_id}.{run.task_id}", None, False, (), None)
+        return cls(run, f"{run.dag_id}.{run.task_id}", None, False, None, (), None)
 
 
 class MappedPage(NamedTuple):
@@ -400,10 +408,10 @@ def _no_report_page(
     task = (run.dag_id, run.task_id)
     recent = airflow.recent_runs(session, [task])
     known = runs_without_report(client, [run], recent)
-    open_, _ = open_of(session, client, airflow.GateTasks(frozenset([task]), {}), recent)
+    slices = slices_of(session, client, airflow.GateTasks(frozenset([task]), {}), recent)
     own = [
         one
-        for one in open_
+        for one in slices.open
         if one.state == NO_REPORT
         and one.task is not None
         and (one.task.run_id, one.map_index) == (run.run_id, run.map_index)
@@ -426,7 +434,9 @@ def _no_report_page(
     day = known[0].date if known else None
     return responses.Page(
         "no_report.html",
-        NoReportPage(run, name, day, bool(own), stoppers, problem),
+        NoReportPage(
+            run, name, day, bool(own), slices.closed.get(run.attempt_id), stoppers, problem
+        ),
         key=key_of_slice(own[0]) if own else "",
         clearing=clearing,
         objections=objections,

@@ -460,14 +460,29 @@ def change(visitor: airflow.VisitorDep, form: responses.Form) -> Response:
     if kind in (COMMENT, CLOSED, ACCEPTED) and not text:
         noun = "comment" if kind == COMMENT else "reason"
         raise responses.Refused(HTTPStatus.BAD_REQUEST, f"The {noun} is empty.")
+    with responses.one_at_a_time():
+        return _change(visitor, form, kind, text)
+
+
+def _change(visitor: airflow.Visitor, form: Mapping[str, str], kind: str, text: str) -> Response:
+    """Does what a form asks for, unless that is done already."""
     task, on, found = _of_form(visitor, form)
     about = _incidents_in_form(form, found)
     back = _address_of(task, about[0].date, about[0].id)
+    if _is_sent_again(form, about, kind):
+        return responses.back_to(back)
+    if kind != COMMENT:
+        _require_open(about)
     if kind == _CLEAR:
         return _clear(visitor, about, form, text, back)
-    if kind == ACCEPTED:
+    if kind in (ACCEPTED, CLOSED):
         _require_judged_as_shown(form, about)
+    if kind == ACCEPTED:
         return _accept(visitor, about, form, text, back)
+    if kind == ACKNOWLEDGED:
+        about = _without_owner(about, visitor.name)
+        if not about:
+            return responses.back_to(back)
     notes = _notes_in_form(form, about, kind, visitor.name, text)
     facts: dict[str, Any] = {
         "gate": notes[0].gate,
@@ -483,7 +498,8 @@ def change(visitor: airflow.VisitorDep, form: responses.Form) -> Response:
 
 
 def _incidents_in_form(form: Mapping[str, str], found: _Found) -> list[Incident]:
-    """The incidents that a form is about: all incidents of the page, or only one.
+    """The incidents that a form is about: all incidents of the page, or only one. A date that was
+    blocked after the page was made is not among them.
 
     :raises Refused: there are none, or the store did not respond.
     """
@@ -491,14 +507,22 @@ def _incidents_in_form(form: Mapping[str, str], found: _Found) -> list[Incident]
         raise responses.Refused(HTTPStatus.SERVICE_UNAVAILABLE, found.problem)
     only = form.get("only", "")
     judged = form.get("report", "")
-    about = [
-        one
-        for one in found.group
-        if only in ("", one.id) and judged in ("", *(run.run_id for run in one.last_of_each))
-    ]
+    shown = {*form.get("shown", "").split()}
+    among = found.incidents if only else found.group  # it may have left the group since
+    about = []
+    for one in among:
+        runs = {run.run_id for run in one.runs}
+        is_named = only in ("", one.id) and (not judged or judged in runs)
+        if is_named and (not shown or shown & runs):
+            about.append(one)
+    if not about and shown and found.group and not only:
+        raise responses.Refused(HTTPStatus.CONFLICT, _CHECKED_AGAIN)
     if not about:
         raise _GONE
     return about
+
+
+_CHECKED_AGAIN = "The data has been checked again: reload the page."
 
 
 def _require_judged_as_shown(form: Mapping[str, str], about: Sequence[Incident]) -> None:
@@ -506,8 +530,45 @@ def _require_judged_as_shown(form: Mapping[str, str], about: Sequence[Incident])
     shown = form.get("shown")
     last = {run.run_id for one in about for run in one.last_of_each}
     if shown is not None and not last <= {*shown.split()}:
-        again = "The data has been checked again: reload the page."
-        raise responses.Refused(HTTPStatus.CONFLICT, again)
+        raise responses.Refused(HTTPStatus.CONFLICT, _CHECKED_AGAIN)
+
+
+def _is_sent_again(form: Mapping[str, str], about: Sequence[Incident], kind: str) -> bool:
+    """Whether the notes of a form are stored already, as after a double click."""
+    if kind == _CLEAR:
+        return False  # Airflow knows whether the tasks run
+    own = responses.note_id(form.get("note", ""))
+    return all(
+        {str(uuid5(own, part)) for part in _parts_of(one, kind)} <= {note.id for note in one.notes}
+        for one in about
+    )
+
+
+def _parts_of(incident: Incident, kind: str) -> tuple[str, ...]:
+    """The parts of an incident about each of which a form writes a note: its suites if their data
+    is accepted, else the slice."""
+    if kind == ACCEPTED:
+        return tuple(run.run_id for run in incident.last_of_each)
+    return (incident.id,)
+
+
+def _require_open(about: Sequence[Incident]) -> None:
+    """:raises Refused: one of the incidents has ended; says how, and by whom."""
+    ended = [f"data of {one.date}: {deciding.end_of(one)}" for one in about if not one.is_open]
+    if ended:
+        raise responses.no_longer_open(ended)
+
+
+def _without_owner(about: Sequence[Incident], author: str) -> list[Incident]:
+    """The incidents that no one has taken.
+
+    :raises Refused: others have taken all of them.
+    """
+    free = [one for one in about if one.acknowledgement is None]
+    notes = [one.acknowledgement for one in about if one.acknowledgement is not None]
+    if not free and author not in {note.author for note in notes}:
+        raise responses.no_longer_open([deciding.decision_in_words(note) for note in notes[:1]])
+    return free
 
 
 def _notes_in_form(
@@ -527,7 +588,7 @@ def _notes_in_form(
             one.last.slice,
             at=now,
             # The same for a form that is sent twice, and another one for each slice.
-            id=str(own if len(about) == 1 else uuid5(own, one.id)),
+            id=str(uuid5(own, one.id)),
         )
         for one in about
     ]
@@ -565,12 +626,23 @@ def _accept(
     promote it."""
     on_latest = version_in(form)
     tasks = require_clearable(visitor, about)
+    accepted = [
+        f"data of {one.date}: {deciding.decision_in_words(note)}"
+        for one in about
+        for note in one.notes
+        if note.kind == ACCEPTED and note.run_id in {run.run_id for run in one.last_of_each}
+    ]
+    if accepted:
+        raise responses.no_longer_open([*accepted, "the gate then runs again: clear it if not"])
     author = visitor.name
     made = responses.store_client().ask(lambda store: _acceptances(store, about, author, reason))
     notes = [note for note in made.found if isinstance(note, records.IncidentNote)]
     if made.problem or len(notes) < len(made.found):
         refusal = next((note for note in made.found if isinstance(note, str)), made.problem)
         raise responses.Refused(HTTPStatus.CONFLICT, str(refusal))
+    own = responses.note_id(form.get("note", ""))
+    # The same ids for a form that is sent twice.
+    notes = [replace(note, id=str(uuid5(own, note.run_id or ""))) for note in notes]
     facts = {"dates": [one.date for one in about], "reason": reason}
     facts |= {"judged": [note.run_id for note in notes]}
     write = partial(records.write_notes, notes=notes)
@@ -615,19 +687,36 @@ def _address_of(task: airflow.TaskRef, on: object, first: str) -> str:
 @router.post("/waive")
 def waive(visitor: airflow.VisitorDep, form: responses.Form) -> Response:
     """Stores a waiver of an assertion of the incident, or ends one, also in the audit log."""
+    with responses.one_at_a_time():
+        return _waive(visitor, form)
+
+
+def _waive(visitor: airflow.Visitor, form: Mapping[str, str]) -> Response:
     task, on, found = _of_form(visitor, form)
     client = responses.store_client()
     gate = form.get("gate", "")
     if gate not in {run.run_key.gate for one in found.group for run in one.runs}:
         raise _GONE
+    back = _address_of(task, on, form.get("incident", ""))
+    known = client.ask(lambda store: decisions.waivers_of(store, [gate])).found
     if ended := form.get("end", ""):
-        known = client.ask(lambda store: decisions.waivers_of(store, [gate])).found
         own = [one for one in known if one.id == ended]
+        if own and own[0].ended_by == visitor.name:
+            return responses.back_to(back)
+        if own and own[0].ended_by is not None:
+            raise responses.no_longer_open([f"the waiver was ended by {own[0].ended_by}"])
         made: tuple[Waiver | str, ...] = tuple(
             replace(one, ended_by=visitor.name, at=datetime.now(timezone.utc)) for one in own
         )
     else:
         made = client.ask(lambda store: (_waiver(store, gate, form, visitor.name),)).found
+        waived = _same_waiver(made, known)
+        if waived is not None and waived.id in {one.id for one in made if isinstance(one, Waiver)}:
+            return responses.back_to(back)
+        if waived is not None:
+            raise responses.no_longer_open(
+                [f"{waived.name} is {waived}, by {waived.author}", "end that waiver first"]
+            )
     waivers = [one for one in made if isinstance(one, Waiver)]
     if not waivers:
         raise responses.Refused(
@@ -636,8 +725,17 @@ def waive(visitor: airflow.VisitorDep, form: responses.Form) -> Response:
     facts = {"gate": gate, "assertion": waivers[0].name, "waiver": str(waivers[0])}
     event = "dqx end waiver" if ended else "dqx waive"
     write = partial(decisions.write_waivers, waivers=waivers)
-    back = _address_of(task, on, form.get("incident", ""))
     return responses.recorded_change(visitor, event, [task], facts, write, back)
+
+
+def _same_waiver(made: Sequence[Waiver | str], known: Iterable[Waiver]) -> Waiver | None:
+    """The waiver that is in force for the assertion of a new one; None without one."""
+    now = datetime.now(timezone.utc)
+    new = {(one.check, one.name) for one in made if isinstance(one, Waiver)}
+    for one in known:
+        if (one.check, one.name) in new and one.is_active(now):
+            return one
+    return None
 
 
 def _waiver(store: Any, gate: str, form: Mapping[str, str], author: str) -> Waiver | str:

@@ -14,7 +14,8 @@ import base64
 import hashlib
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from datetime import date, datetime, timezone
@@ -22,6 +23,7 @@ from functools import cache, lru_cache
 from http import HTTPStatus
 from itertools import groupby
 from pathlib import Path
+from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar
 from urllib.parse import parse_qsl, quote_plus, urlsplit
 from uuid import UUID
@@ -432,6 +434,30 @@ _FORM = "application/x-www-form-urlencoded"
 class Refused(StarletteHTTPException):
     """A request is refused, and changes nothing. `detail` is the reason."""
 
+
+_DECIDING = Lock()
+
+
+@contextmanager
+def one_at_a_time() -> Iterator[None]:
+    """Answers one form after the other: the second of two that are sent at once finds what the
+    first has done. The server has other processes, whose notes have ids by which they are stored
+    once."""
+    with _DECIDING:
+        yield
+
+
+def no_longer_open(ends: Sequence[str]) -> Refused:
+    """The answer to a form that comes after someone else's.
+
+    :param ends: what is so now: how each date ended, and by whom.
+    """
+    more = f"; and {len(ends) - _MOST_ENDS} more" if len(ends) > _MOST_ENDS else ""
+    return Refused(HTTPStatus.CONFLICT, f"{'; '.join(ends[:_MOST_ENDS])}{more}. {UNCHANGED}")
+
+
+UNCHANGED = "Nothing has been changed now."
+_MOST_ENDS = 5
 
 FOREIGN_FORM = Refused(HTTPStatus.BAD_REQUEST, "The form does not come from one of these pages.")
 

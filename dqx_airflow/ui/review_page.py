@@ -162,6 +162,13 @@ def decision(visitor: VisitorDep, form: responses.Form) -> Response:
         raise responses.Refused(
             HTTPStatus.BAD_REQUEST, "A rejection needs a reason: go back and enter one."
         )
+    with responses.one_at_a_time():
+        return _decide(visitor, form, stage, reason)
+
+
+def _decide(
+    visitor: VisitorDep, form: Mapping[str, str], stage: ProposalStage, reason: str
+) -> Response:
     client = responses.store_client()
     answer = client.ask(read_proposals)
     if answer.problem is not None:

@@ -17,8 +17,8 @@ from dqx_airflow.results.schema import as_utc
 from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.board_page import Cell, gate_rows
+from dqx_airflow.ui.open_slices import key_of_slice, slices_of
 from dqx_airflow.ui.runs_without_report import RunWithoutReport, runs_without_report
-from dqx_airflow.ui.slices_page import key_of_slice, open_of
 from dqx_airflow.ui.store import Answer, StoreClient
 from dqx_airflow.ui.stored_summaries import reported_runs
 from dqx_airflow.ui.summary_view import parsed
@@ -194,9 +194,9 @@ def _keys_to_clear(
     if not visitor.may_clear(task[0]):
         return {}
     tasks = airflow.GateTasks(frozenset([task]), {})
-    found, _ = open_of(visitor.session, client, tasks, recent)
+    known = slices_of(visitor.session, client, tasks, recent)
     return {
         (one.task.run_id, one.map_index): key_of_slice(one)
-        for one in found
+        for one in known.open
         if one.state == NO_REPORT and one.task is not None
     }

@@ -5,177 +5,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import date, datetime
+from datetime import date
 from functools import cache, partial
 from http import HTTPStatus
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from uuid import UUID, uuid5
 
 from fastapi import Response
 
-from dqx_airflow.results.incidents import (
-    CLOSED,
-    WAITING,
-    Incident,
-    IncidentNote,
-    JudgedRows,
-    judged_rows,
-    open_slices,
-    write_notes,
-)
-from dqx_airflow.results.missing_reports import DateEnd, ends_of_dates, is_of_gate, missing_reports
+from dqx_airflow.results.incidents import CLOSED, WAITING, IncidentNote, judged_rows, write_notes
+from dqx_airflow.results.missing_reports import missing_reports
 from dqx_airflow.results.query import RunsWanted, StoredResults
 from dqx_airflow.results.schema import as_utc
 from dqx_airflow.ui import airflow, responses
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.clearing import clear_tasks
 from dqx_airflow.ui.deciding import HeldBack
-from dqx_airflow.ui.questions import as_airflow_knows
+from dqx_airflow.ui.open_slices import OpenSlice, key_of_slice, slices_of, what_became_of
 from dqx_airflow.ui.responses import Form, Page, Refused, form_token
-from dqx_airflow.ui.runs_without_report import RunWithoutReport, runs_without_report
 from dqx_airflow.ui.store import StoreClient
 from dqx_airflow.values import NO_REPORT
 from dqx_airflow.values.typed_values import days_before
 
 router = PageRouter()
-
-
-@dataclass(frozen=True, slots=True)
-class OpenSlice:
-    """A date of data that is not good, with its task if Airflow still knows it.
-
-    `gate` is the name of the gate in the results, without a suite. `state` is `waiting`, `blocked`,
-    `broken`, or `no report`. A slice without a report has no incident; its `date` is the date of
-    its run, None if that is unknown. `since` is the time of the first verdict, or of the end of the
-    task without one, and `error` why there is no report.
-    """
-
-    gate: str
-    state: str
-    date: date | None
-    dag_id: str
-    task_id: str
-    map_index: int
-    task: airflow.TaskRef | None
-    since: datetime | None
-    incident: Incident | None = None
-    question: airflow.Question | None = None
-    judged: tuple[JudgedRows, ...] = ()
-    error: str = ""
-
-    @property
-    def held_back(self) -> HeldBack:
-        """The rows that are not in their targets."""
-        return HeldBack.of([self.judged])
-
-
-def open_of(
-    session: Any,
-    client: StoreClient,
-    tasks: airflow.GateTasks,
-    recent: Sequence[airflow.TaskRun] = (),
-) -> tuple[tuple[OpenSlice, ...], str | None]:
-    """The open slices of the gates that a user may read, oldest data first; and the problem if the
-    store does not respond.
-
-    :param recent: the last runs of the gates, if they are known: what their dates are.
-    """
-    found, problem = _judged_slices(session, client, tasks)
-    known = {(one.dag_id, one.task_id, one.date, one.map_index) for one in found}
-    missing = [
-        one
-        for one in _without_report(session, client, tasks, recent)
-        if (one.dag_id, one.task_id, one.date, one.map_index) not in known
-    ]
-    return tuple(sorted([*found, *missing], key=_by_date)), problem
-
-
-def _by_date(one: OpenSlice) -> tuple[object, ...]:
-    return one.date or date.max, one.dag_id, one.task_id, one.map_index
-
-
-def _judged_slices(
-    session: Any, client: StoreClient, tasks: airflow.GateTasks
-) -> tuple[list[OpenSlice], str | None]:
-    """The open slices that have a report."""
-    answer = client.ask(open_slices)
-    attempts = {one.last.attempt.id for one in answer.found}
-    known = airflow.tasks_of(session, attempts)
-    questions = airflow.questions_of(session, attempts)
-    readable = {f"{dag_id}.{task_id}": (dag_id, task_id) for dag_id, task_id in tasks.tasks}
-    found = []
-    for one in as_airflow_knows(answer.found, questions):
-        attempt = one.last.attempt.id
-        ref = known.get(attempt)
-        gate = one.last.run_key.gate.partition("/")[0]
-        place = (ref.dag_id, ref.task_id) if ref else readable.get(gate)
-        if place not in tasks.tasks:
-            continue
-        dag_id, task_id = place
-        found.append(
-            OpenSlice(
-                gate=gate,
-                state=one.status,
-                date=one.date,
-                dag_id=dag_id,
-                task_id=task_id,
-                map_index=one.map_index,
-                task=ref,
-                since=one.detected_at,
-                incident=one,
-                question=questions.get(attempt),
-            )
-        )
-    return found, answer.problem
-
-
-def _without_report(
-    session: Any, client: StoreClient, tasks: airflow.GateTasks, recent: Sequence[airflow.TaskRun]
-) -> list[OpenSlice]:
-    """The dates whose newest run failed without a report."""
-    failed = airflow.failed_runs(session, tasks.tasks)  # newest first
-    newest: dict[tuple[object, ...], RunWithoutReport] = {}
-    for one in runs_without_report(client, failed, recent):
-        run = one.run
-        place = run.dag_id, run.task_id, run.map_index, one.date or run.run_id
-        newest.setdefault(place, one)
-    dates = [one.date for one in newest.values() if one.date is not None]
-    ends: dict[tuple[date | None, int], list[DateEnd]] = {}
-    if dates:
-        found = client.ask(lambda store: ends_of_dates(store, min(dates), max(dates))).found
-        for end in found:
-            ends.setdefault((end.date, end.map_index), []).append(end)
-    return [
-        _slice_without_report(one)
-        for one in newest.values()
-        if not any(_settles(end, one) for end in ends.get((one.date, one.run.map_index), ()))
-    ]
-
-
-def _slice_without_report(one: RunWithoutReport) -> OpenSlice:
-    run = one.run
-    return OpenSlice(
-        gate=one.gate,
-        state=NO_REPORT,
-        date=one.date,
-        dag_id=run.dag_id,
-        task_id=run.task_id,
-        map_index=run.map_index,
-        task=airflow.TaskRef(run.dag_id, run.run_id, run.task_id, run.map_index, run.label or None),
-        since=run.ended,
-        error=one.error,
-    )
-
-
-def _settles(end: DateEnd, missing: RunWithoutReport) -> bool:
-    """Whether a later run judged the date of a run without a report, such as a run that was
-    triggered by hand, or someone closed it.
-
-    :param end: of the same date and map index.
-    """
-    since = missing.run.ended
-    is_later = since is None or end.at > as_utc(since)
-    return is_later and not end.is_partial and is_of_gate(end.gate, missing.gate)
 
 
 _MOST_SLICES = 500
@@ -284,7 +136,8 @@ def slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep) -> Page[SlicesP
     """Every date that is not good in the gates that the user may read, oldest first."""
     client = responses.store_client()
     recent = airflow.recent_runs(visitor.session, tasks.tasks)
-    found, problem = open_of(visitor.session, client, tasks, recent)
+    known = slices_of(visitor.session, client, tasks, recent)
+    found, problem = known.open, known.problem
     visitor.session.close()
     shown = found[:_MOST_SLICES]
     incidents = [one.incident for one in shown if one.incident is not None]
@@ -327,12 +180,6 @@ def slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep) -> Page[SlicesP
     )
 
 
-def key_of_slice(one: OpenSlice) -> str:
-    """The key of a slice in the form of the list."""
-    own = one.incident.id if one.incident else one.task
-    return responses.key_of_row(one.dag_id, one.task_id, own)
-
-
 _LONGEST_REASON = 2000
 _CLEAR = "clear"
 
@@ -343,16 +190,26 @@ def change_slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep, form: Fo
     given = {**form, "kind": form.get("kind") or _CLEAR}
     kinds = {_CLEAR: _CLEAR, CLOSED: CLOSED}
     kind, reason = responses.chosen(given, kinds, "kind", "text", _LONGEST_REASON)
+    with responses.one_at_a_time():
+        return _change_slices(visitor, tasks, form, kind, reason)
+
+
+def _change_slices(
+    visitor: airflow.Visitor, tasks: airflow.GateTasks, form: Form, kind: str, reason: str
+) -> Response:
     client = responses.store_client()
     recent = airflow.recent_runs(visitor.session, tasks.tasks)
-    found, problem = open_of(visitor.session, client, tasks, recent)
+    known = slices_of(visitor.session, client, tasks, recent)
     keys = {*form.get(responses.PICKED, "").split()}
     if not keys:
         raise Refused(HTTPStatus.BAD_REQUEST, "No date is selected: check the dates to clear.")
-    about = [one for one in found if key_of_slice(one) in keys]
-    if problem is not None:
-        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, problem)
+    about = [one for one in known.open if key_of_slice(one) in keys]
+    if known.problem is not None:
+        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, known.problem)
     if not about:
+        ended = what_became_of(visitor.session, client, tasks, recent, keys)
+        if ended:
+            raise responses.no_longer_open(ended)
         raise Refused(HTTPStatus.NOT_FOUND, "No open date of a gate that you may read.")
     if kind == CLOSED:
         return _close(visitor, client, about, reason, form)

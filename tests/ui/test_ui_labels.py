@@ -246,13 +246,13 @@ def test_only_a_failure_that_counts_can_be_labelled(
     post: Get, tab: Get, scene: Scene, form: Fields
 ) -> None:
     passed = {**form, "check": "implicit", "name": "orders.not_empty"}
-    assert post("label", **passed, ground_truth="real").status_code == 404
-    assert post("label", **{**form, "name": "x' OR 1=1"}, ground_truth="real").status_code == 404
+    assert post("label", **passed, ground_truth="real").status_code == 409
+    assert post("label", **{**form, "name": "x' OR 1=1"}, ground_truth="real").status_code == 409
     later = report_of(
         5, verdicts=(NULLS, NOT_EMPTY), outcome=Outcome.PASSED, started_at=_later(), attempt="x"
     )
     scene.store(later)
-    assert post("label", **form, ground_truth="real").status_code == 404
+    assert post("label", **form, ground_truth="real").status_code == 409
     assert labels(scene) == ()
 
 
@@ -372,7 +372,7 @@ def test_a_series_of_alerts_gets_one_label(get: Get, post: Get, scene: Scene) ->
         refused = post("label", user, content=content, headers=sent)
         assert refused.status_code in (401, 403, 404)
     unknown = content + b"&pick=0123456789abcdef"
-    assert post("label", content=unknown, headers=sent).status_code == 404
+    assert post("label", content=unknown, headers=sent).status_code == 409
     assert (labels(scene), logged(scene)) == ((), [])
     assert post("label", content=content, headers=sent).status_code == 303
     assert {label.date for label in labels(scene)} == {DAY - timedelta(days=k) for k in range(3)}
@@ -483,7 +483,7 @@ def test_the_boxes_of_others_are_refused(get: Get, post: Get, scene: Scene) -> N
     scene.ran(report_of(2, dag_id="pond"), dag_id="pond", number=2)
     (pick,) = _picks(get("alerts", "ben").text).values()
     (form,) = Html(get("alerts", "eve").text).forms
-    assert post("label", **form, pick=pick, ground_truth="real").status_code == 404
+    assert post("label", **form, pick=pick, ground_truth="real").status_code == 409
     assert labels(scene) == ()
 
 

@@ -182,7 +182,7 @@ def test_a_date_without_a_report_is_closed_on_its_page(
     closed = [one for one in notes_from(root, ["shop orders"], DAY, DAY) if one.kind == "closed"]
     (note,) = closed
     assert (note.author, note.text, note.slice) == ("eve", "the shop was shut", noted or None)
-    assert post("slices", **form, text="the shop was shut").status_code == 404, "sent twice"
+    assert post("slices", **form, text="the shop was shut").status_code == 409, "sent twice"
     assert "What you can do" not in Html(get(NO_REPORT_TAB, "eve").text).text
     assert not json_of(get, NO_REPORT_TAB)["open"]
 
