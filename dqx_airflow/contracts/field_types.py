@@ -71,6 +71,11 @@ def spark_type_of(text: str) -> str | None:
         return None
 
 
+def is_spark_type(text: str) -> bool:
+    """Whether a text is a type of Spark, as spelled in schemas."""
+    return spark_type_of(text) is not None
+
+
 def with_type(item: Field, spark_type: str) -> Field:
     """The field with a Spark type; the fields, items, keys and values of a nested type become
     fields."""

@@ -139,14 +139,20 @@ def slip_of(word: str, known: Collection[str]) -> str | None:
     Stricter than `nearest`, which also accepts abbreviations: up to 2 letters allow no edit, up to
     5 letters one, longer words two.
     """
+    near = slips_of(word, known)
+    return near[0] if near else None
+
+
+def slips_of(word: str, known: Collection[str]) -> list[str]:
+    """The known words of which `word` may be a typo, as for `slip_of`: the nearest first."""
     folded = folded_word(word)
     forms = {folded_word(name): name for name in reversed(list(known))}
     if folded in forms:
-        return forms[folded]
+        return [forms[folded]]
     most = sum(len(folded) >= length for length in _LENGTHS_OF_SLIPS)
     distances = {name: edits(folded, form, most) for form, name in forms.items()}
     near = [name for name, distance in distances.items() if distance <= most]
-    return min(near, key=distances.__getitem__) if near else None
+    return sorted(near, key=distances.__getitem__)
 
 
 def folded_word(word: str) -> str:

@@ -60,9 +60,13 @@ def parse_sql(text: str, dialect: str | None) -> list[Expr]:
 def parse_type(text: str, dialect: str | None) -> exp.DataType:
     """A type of columns in a dialect of sqlglot.
 
-    :raises InvalidSqlError: it cannot be parsed.
+    :raises InvalidSqlError: it cannot be parsed, or not to its end, which `DataType.build` of
+        sqlglot ignores: `int foo`.
     """
-    return _parsed(text, dialect, lambda: exp.DataType.build(text, dialect=dialect))
+    parsed = _parsed(text, dialect, lambda: sqlglot.parse_one(text, dialect, into=exp.DataType))
+    if not isinstance(parsed, exp.DataType):
+        raise InvalidSqlError("expected a type")
+    return parsed
 
 
 def transpiled(text: str, dialect: str | None, to: str | None) -> str:

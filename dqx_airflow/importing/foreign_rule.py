@@ -22,6 +22,7 @@ import yaml
 from dqx_airflow.contracts.database_types import physical_type
 from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.document import plain_value
+from dqx_airflow.contracts.mistyped_types import hint_at_type, meant_type
 from dqx_airflow.contracts.yaml_reader import read_document
 from dqx_airflow.diagnostics.diagnostic import Level
 from dqx_airflow.dql.printer import show_name, show_text
@@ -201,11 +202,16 @@ def type_text(written: object) -> str:
         return "floating_number"
     found = physical_type(name.lower(), None, is_spark=True)
     if found is None:
-        raise NoCounterpartError(f"Spark has no type '{name}': write a type of Spark")
+        hint = hint_at_type(meant_type(name, _is_type)) or "write a type of Spark"
+        raise NoCounterpartError(f"Spark has no type '{name}': {hint}")
     kind = found.spark_type
     if kind == "string":
         return "text"
     return kind if _PLAIN_TYPE.fullmatch(kind) else show_text(kind)
+
+
+def _is_type(text: str) -> bool:
+    return physical_type(text.lower(), None, is_spark=True) is not None
 
 
 _PLAIN_TYPE = re.compile(r"\w+(\(\d+(,\d+)?\))?")

@@ -10,6 +10,7 @@ from typing import Any
 from dqx_airflow.contracts import demands as kinds
 from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.dialects.foreign import Translation, literals, rlike
+from dqx_airflow.contracts.mistyped_types import hint_at_type, meant_type
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing import foreign_rule
 from dqx_airflow.importing.foreign_rule import Claims, ForeignRule, listed_rules, yaml_line
@@ -118,7 +119,8 @@ def _type_claim(path: str, written: object) -> Claims | str:
     types = listed_rules("pandera: types")
     (kind,) = types.get(str(written).lower().replace(", ", ","), (None,))
     if kind is None:
-        return f"Spark has no type '{written}'"
+        hint = hint_at_type(meant_type(str(written), types.__contains__, types))
+        return f"Spark has no type '{written}'" + (f": {hint}" if hint else "")
     return Claims("type", (f"column {path} fits {kind}",), path)
 
 

@@ -109,3 +109,24 @@ def test_a_name_means_a_family_or_one_type(
 def test_a_type_that_spark_does_not_have_is_refused_alone(name: str) -> None:
     with pytest.raises(NoCounterpartError, match="Spark has no type"):
         _accepted(type_=name)
+
+
+@pytest.mark.parametrize(
+    ("typo", "meant"),
+    [
+        ("varchr", "varchar"),
+        ("VARCHR(20)", "VARCHAR(20)"),
+        ("interger", "integer"),
+        ("timestmp with time zone", "timestamp with time zone"),
+        ("doubleprecision", "double precision"),
+        ("array<strng>", "array<string>"),
+        ("decimal(10.2)", "decimal(10,2)"),
+        ("LongTyp", "longtype"),
+    ],
+)
+def test_a_mistyped_type_has_a_hint(typo: str, meant: str) -> None:
+    with pytest.raises(NoCounterpartError, match="did you mean") as refusal:
+        type_text(typo)
+    assert str(refusal.value).endswith(f"did you mean '{meant}'?")
+    with pytest.raises(NoCounterpartError, match="did you mean"):
+        _accepted(type_=typo)

@@ -18,6 +18,7 @@ from dqx_airflow.contracts.dialects.personal_data import is_sensitive
 from dqx_airflow.contracts.document import NOTHING, Mapping, Node, Path, Scalar, leaves, show_path
 from dqx_airflow.contracts.field_types import NUMBER_WORDS
 from dqx_airflow.contracts.mistakes import mistake
+from dqx_airflow.contracts.mistyped_types import hint_at_type, meant_type
 from dqx_airflow.contracts.model import (
     Clause,
     Field,
@@ -311,12 +312,19 @@ class ClauseReader:
 
     # Rules and mistakes of keys that dialects have in common -------------------------------------
 
-    def report_unknown_type(self, column: Mapping, key: str) -> None:
-        """Reports a type that Spark does not have."""
+    def report_unknown_type(
+        self, column: Mapping, key: str, is_type: Callable[[str], bool]
+    ) -> None:
+        """Reports a type that the format does not have.
+
+        :param is_type: whether a text is a type there.
+        """
         node = column.get(key)
         if isinstance(node, Scalar):
-            name = re.split(r"[<(]", node.text, maxsplit=1)[0].strip().lower()
-            hint = did_you_mean(name, types.TYPE_NAMES)
+            hint = hint_at_type(meant_type(node.text, is_type))
+            if hint is None:
+                simple = "" if "<" in node.text else node.text.partition("(")[0].strip().lower()
+                hint = did_you_mean(simple, types.TYPE_NAMES)
             self.report(mistake("unknown_type", node.span, written=node.text, hint=hint))
 
     def bound_rule(

@@ -19,6 +19,7 @@ from dqx_airflow.contracts.dialects.rule_names import slug, unique_name, with_un
 from dqx_airflow.contracts.document import NOTHING, Mapping, Scalar
 from dqx_airflow.contracts.field_types import spark_type_of, types_named
 from dqx_airflow.contracts.mistakes import mistake
+from dqx_airflow.contracts.mistyped_types import hint_at_type, meant_type
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule, column_path
 from dqx_airflow.contracts.schema import schema_errors
 from dqx_airflow.contracts.yaml_reader import read_document
@@ -341,7 +342,9 @@ def _base_rules(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
     if written is None:
         return
     if _type_of(written) is None:
-        reading.unsupported(node.get("type"), f"'{written}' is not a known type")
+        hint = hint_at_type(meant_type(written, _is_type))
+        reason = f"'{written}' is not a known type"
+        reading.unsupported(node.get("type"), reason, help=hint)
         return
     yield reading.rule("type", OfType(), node.get("type"))
 
@@ -370,6 +373,10 @@ def _as_field(
 
 def _type_of(written: str) -> str | None:
     return types_named("DataLex").get(written.strip().lower()) or spark_type_of(written)
+
+
+def _is_type(written: str) -> bool:
+    return _type_of(written) is not None
 
 
 READER = DialectReader(

@@ -15,7 +15,7 @@ from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.contracts.dialects.personal_data import is_sensitive
 from dqx_airflow.contracts.dialects.rule_names import PlacedRule, with_rules
 from dqx_airflow.contracts.document import NOTHING, Mapping, Node, Scalar, Sequence
-from dqx_airflow.contracts.field_types import most_digits, spark_type_of, with_type
+from dqx_airflow.contracts.field_types import is_spark_type, most_digits, spark_type_of, with_type
 from dqx_airflow.contracts.model import CADENCES
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.values import FORMATS
@@ -377,7 +377,7 @@ def _field(reading: ClauseReader, column: Mapping) -> model.Field:
     reading.remarks(column, "fabric: column")
     spark_type = spark_type_of(item.written_type) if item.written_type else None
     if spark_type is None:
-        reading.report_unknown_type(column, "type")
+        reading.report_unknown_type(column, "type", is_spark_type)
     else:
         item = with_type(item, spark_type)
     return replace(item, rules=tuple(_rules(reading, column, item)))

@@ -16,7 +16,7 @@ from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S
 from dqx_airflow.contracts.dialects.frequencies import frequency_of
 from dqx_airflow.contracts.dialects.rule_names import PlacedRule, with_rules
 from dqx_airflow.contracts.document import Mapping, Node, Scalar
-from dqx_airflow.contracts.field_types import spark_type_of, types_named, with_type
+from dqx_airflow.contracts.field_types import is_spark_type, spark_type_of, types_named, with_type
 from dqx_airflow.contracts.model import (
     Contract,
     Dialect,
@@ -165,7 +165,7 @@ def _typed(reading: ClauseReader, column: Mapping, item: Field) -> tuple[Field, 
     elif spark_type is not None:
         item = with_type(item, spark_type)
     else:
-        reading.report_unknown_type(column, "type")
+        reading.report_unknown_type(column, "type", _is_type)
         return item, ()
     rules = [reading.rule("type", demands.OfType(), column.get("type"))]
     if precision is not None or scale is not None:
@@ -173,6 +173,10 @@ def _typed(reading: ClauseReader, column: Mapping, item: Field) -> tuple[Field, 
         demand = demands.Digits(most, most if scale is None else int(scale))
         rules.append(reading.rule("digits", demand, *sizes))
     return item, tuple(rules)
+
+
+def _is_type(written: str) -> bool:
+    return written in types_named("data product") or is_spark_type(written)
 
 
 def _key_rules(reading: ClauseReader, column: Mapping, item: Field) -> Iterator[Rule]:

@@ -11,6 +11,7 @@ from dqx_airflow.contracts.compile.expectations import ExportedRule
 from dqx_airflow.contracts.database_types import physical_type, written_in
 from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S, MONTH_S, YEAR_S
 from dqx_airflow.contracts.dialects.foreign import great_expectations
+from dqx_airflow.contracts.dialects.odcs.physical_types import SPARK_TYPE
 from dqx_airflow.contracts.dialects.odcs.service_levels import DIMENSIONS
 from dqx_airflow.contracts.dialects.personal_data import is_sensitive
 from dqx_airflow.contracts.export.exported import Loss, ModelWriter, without_empty
@@ -124,7 +125,7 @@ class SchemaWriter(ModelWriter):
         plain["quality"] = quality
         if not _is_written_as_type(item) or (_is_known(item) and physical is None):
             plain |= self._parts(item)
-        plain["customProperties"] = self._custom(item)
+        plain["customProperties"] = self._custom(item, physical)
         return without_empty(plain)
 
     def _write_keys(
@@ -250,24 +251,34 @@ class SchemaWriter(ModelWriter):
         return found
 
     def _physical_type(self, item: Field) -> str | None:
-        """The type of a field as the server names it; None if there is no name that is read back as
-        the type."""
+        """The type of a field as the server names it; None for a nested type that the server has no
+        name for, whose parts are listed."""
         spark_type = _physical_type(item)
         if spark_type is None:
             return None
-        for name in (spark_type, written_in(spark_type, self.sql_dialect)):
-            read = physical_type(name, self.sql_dialect, is_spark=self.is_spark)
-            if read is not None and read.spark_type == spark_type:
+        written = written_in(spark_type, self.sql_dialect)
+        for name in (spark_type, written):
+            if self._reads(name, spark_type):
                 return name
-        for rule in item.rules:
-            if isinstance(rule.demand, demands.OfType) and item.type not in _NESTED:
-                self.lose(item, rule, f"the server of the contract has no type {spark_type}")
-        return None
+        return None if item.type in _NESTED else written
 
-    def _custom(self, item: Field) -> list[dict[str, Any]]:
-        """The custom properties of a column: facts that the standard has no key for."""
+    def _reads(self, name: str, spark_type: str) -> bool:
+        """Whether a physical type of the server is read back as a Spark type."""
+        read = physical_type(name, self.sql_dialect, is_spark=self.is_spark)
+        return read is not None and read.spark_type == spark_type
+
+    def _custom(self, item: Field, physical: str | None) -> list[dict[str, Any]]:
+        """The custom properties of a column: facts that the standard has no key for, and the type
+        in Spark if the server has no name for it."""
+        spark_type = _physical_type(item) if physical is not None else None
+        if spark_type is not None and self._reads(str(physical), spark_type):
+            spark_type = None
         custom = []
-        for name, value in (("unit", item.unit), ("default", item.default)):
+        for name, value in (
+            ("unit", item.unit),
+            ("default", item.default),
+            (SPARK_TYPE, spark_type),
+        ):
             if value is not None:
                 custom.append({"property": name, "value": value})
         return custom

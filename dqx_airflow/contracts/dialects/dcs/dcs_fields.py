@@ -10,7 +10,8 @@ from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, with_exam
 from dqx_airflow.contracts.dialects.quality import read_quality
 from dqx_airflow.contracts.dialects.rule_names import with_unique_names
 from dqx_airflow.contracts.document import NOTHING, Entry, Mapping, Node, Scalar, show_path
-from dqx_airflow.contracts.field_types import spark_type_of, types_named, with_type
+from dqx_airflow.contracts.field_types import is_spark_type, spark_type_of, types_named, with_type
+from dqx_airflow.contracts.mistyped_types import hint_at_type, meant_type
 from dqx_airflow.contracts.model import Clause, Field, Rule, column_path, dotted_path
 from dqx_airflow.diagnostics.diagnostic import slip_of
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
@@ -166,7 +167,8 @@ def _physical_type(reading: ClauseReader, node: Mapping) -> str | None:
         return None
     spark_type = spark_type_of(written)
     if spark_type is None:
-        reading.unsupported(config.get("databricksType"), "not a Spark type")
+        hint = hint_at_type(meant_type(written, is_spark_type))
+        reading.unsupported(config.get("databricksType"), "not a Spark type", help=hint)
     return spark_type
 
 

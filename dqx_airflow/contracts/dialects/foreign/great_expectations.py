@@ -18,6 +18,7 @@ from dqx_airflow.contracts.demands.measures import MEASURED
 from dqx_airflow.contracts.dialects import foreign
 from dqx_airflow.contracts.dialects.foreign.row_conditions import row_condition
 from dqx_airflow.contracts.field_types import spark_type_of, types_named
+from dqx_airflow.contracts.mistyped_types import hint_at_type, meant_type
 from dqx_airflow.contracts.model import dotted_path
 from dqx_airflow.dql.printer import show_text
 from dqx_airflow.errors import NoCounterpartError
@@ -56,6 +57,8 @@ def _equals(name: str, value: Any) -> str:
     return f"{name} = {foreign.literals((value,))}"
 
 
+_NUMBER_INSIDE = re.compile(r"[<:,](?:whole_)?number(?=[>,])")
+"""A number of any size in a nested type: `array<number>`."""
 _OF_PYSPARK = re.compile(r"(?P<name>\w+)Type(\((?P<parts>.*)\))?")
 
 
@@ -84,9 +87,13 @@ def _type_claim(written: str) -> str | None:
             return None
         found = "text" if physical.spark_type == "string" else physical.spark_type
     # A timestamp of files without a time zone is read as the other type.
-    is_family = found in TYPE_WORDS or found == "timestamp"
+    is_family = found in TYPE_WORDS or found == "timestamp" or _NUMBER_INSIDE.search(found)
     shown = show_text(found) if "<" in found else found
     return f"fits {shown}" if is_family else f"type {shown}"
+
+
+def _is_type(written: str) -> bool:
+    return _type_claim(written) is not None
 
 
 def _regex(text: object) -> str:
@@ -390,7 +397,9 @@ class _Expectation:
         written = [str(name) for name in self.one_or_more(key)]
         claims = dict.fromkeys(filter(None, map(_type_claim, written)))
         if not claims:
-            raise NoCounterpartError(f"Spark has no type '{', '.join(written[:5])}'")
+            hint = hint_at_type(meant_type(written[0], _is_type)) if len(written) == 1 else None
+            reason = f"Spark has no type '{', '.join(written[:5])}'"
+            raise NoCounterpartError(reason + (f": {hint}" if hint else ""))
         self.mostly()  # a column has one type
         return (kinds.OfOneType(self.own_column(), tuple(claims), tuple(written)),)
 

@@ -7,23 +7,35 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from dqx_airflow.contracts import demands
-from dqx_airflow.contracts.database_types import physical_type
+from dqx_airflow.contracts.database_types import PhysicalType, why_unread
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, with_examples
 from dqx_airflow.contracts.dialects.odcs.elements import OdcsReading, physical_name
 from dqx_airflow.contracts.dialects.odcs.odcs_quality import read_rules
 from dqx_airflow.contracts.dialects.odcs.options import option_rules
 from dqx_airflow.contracts.dialects.odcs.physical_types import (
+    SPARK_TYPE,
     TIMES,
     agrees,
     logical_type,
     may_hold_documents,
+    meant_physical_type,
     names_nested,
     narrower,
+    read_physical_type,
 )
 from dqx_airflow.contracts.dialects.rule_names import with_unique_names
-from dqx_airflow.contracts.document import NOTHING, Mapping, Node, Sequence, plain_value, show_path
-from dqx_airflow.contracts.field_types import with_type
+from dqx_airflow.contracts.document import (
+    NOTHING,
+    Mapping,
+    Node,
+    Scalar,
+    Sequence,
+    plain_value,
+    show_path,
+)
+from dqx_airflow.contracts.field_types import is_spark_type, spark_type_of, with_type
 from dqx_airflow.contracts.mistakes import mistake
+from dqx_airflow.contracts.mistyped_types import hint_at_type, meant_type
 from dqx_airflow.contracts.model import Field, Rule, column_path
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values.blank import is_blank
@@ -127,11 +139,19 @@ def _typed(reading: OdcsReading, node: Mapping, item: Field) -> tuple[Field, lis
         assert blank is not None
         reading.report(mistake("blank_type", blank.span, where=show_path(blank.path)))
     elif written is not None:
-        physical = physical_type(written, reading.sql_dialect, is_spark=reading.is_spark)
+        physical = read_physical_type(
+            written, logical, reading.sql_dialect, is_spark=reading.is_spark
+        )
+    in_spark_node = _spark_type_node(reading, node)
+    in_spark = _type_in_spark(reading, in_spark_node)
+    if in_spark is not None:
+        physical = replace(physical or PhysicalType(""), spark_type=in_spark)
     if physical is None:
         spark_type, marks, rules = _by_logical(reading, node, logical)
     else:
         spark_type, marks, rules = _by_physical(reading, node, logical, physical.spark_type)
+        if in_spark is not None:
+            marks.append(in_spark_node)
     if spark_type is None:
         return item, rules
     item = _with_parts(reading, node, item, spark_type)
@@ -147,6 +167,25 @@ def _typed(reading: OdcsReading, node: Mapping, item: Field) -> tuple[Field, lis
     return item, rules
 
 
+def _type_in_spark(reading: OdcsReading, written: Node | None) -> str | None:
+    """The Spark type that a property states besides the type of its database, if it does."""
+    if not isinstance(written, Scalar):
+        return None
+    spark_type = spark_type_of(written.text)
+    if spark_type is None:
+        hint = hint_at_type(meant_type(written.text, is_spark_type))
+        reading.unsupported(written, "not a Spark type", help=hint)
+    return spark_type
+
+
+def _spark_type_node(reading: OdcsReading, node: Mapping) -> Node | None:
+    """The value of the custom property of a property that names its type in Spark."""
+    for custom in reading.mappings(node, "customProperties"):
+        if custom.text("property") == SPARK_TYPE:
+            return custom.get("value")
+    return None
+
+
 def _by_logical(reading: OdcsReading, node: Mapping, logical: str | None) -> _Declared:
     """The type by its logical type, if there is no physical type of Spark."""
     written = node.text("physicalType")
@@ -156,10 +195,14 @@ def _by_logical(reading: OdcsReading, node: Mapping, logical: str | None) -> _De
         logical = _implied_type(node)
     if logical is not None and written and names_nested(logical, written):
         marks.append(physical_node)
-    elif logical is None:
-        reading.unsupported(physical_node, "Spark has no type of this name")
-    else:
-        reading.not_understood(physical_node, "Spark has no type of this name")
+    elif written:
+        meant = meant_physical_type(
+            written, logical, reading.sql_dialect, is_spark=reading.is_spark
+        )
+        if logical is None or meant is not None:
+            reading.unsupported(physical_node, why_unread(written), help=hint_at_type(meant))
+        else:
+            reading.not_understood(physical_node, why_unread(written))
     if logical == "date" and reading.version.startswith("3.0") and _has_hours(reading, node):
         # 3.0 has a single type for dates with and without a time.
         return "timestamp", marks, []
