@@ -328,7 +328,7 @@ def _one_alert(visitor: airflow.Visitor, form: Mapping[str, str]) -> tuple[Alert
     task = _task_of_run(visitor.session, runs)
     dags = [task.dag_id] if task else []
     responses.require_editor(visitor, dags, _NO_ALERT, "Labels need permission to edit this DAG.")
-    check, name = form.get("check", ""), form.get("name", "")
+    check, name = form.get("check", ""), form.get("assertion", "")
     answer = client.ask(lambda store: alert_of(store, runs.found[0], check, name))
     if task is None:
         raise _NO_ALERT

@@ -146,7 +146,7 @@ def _versions(runs: Iterable[ContractRun], rows: Mapping[str, GateRow]) -> list[
         gates = {run.gate for run in own}
         counted = Counter(run.outcome for run in own)
         row = rows.get(own[0].gate) if len(gates) == 1 else None
-        dates = {"since": own[-1].date, "until": own[0].date}
+        dates = {"from": own[-1].date, "to": own[0].date}
         versions.append(
             ContractVersion(
                 contract=own[0].contract,
@@ -157,7 +157,7 @@ def _versions(runs: Iterable[ContractRun], rows: Mapping[str, GateRow]) -> list[
                     if counted[outcome]
                 ],
                 ends=[
-                    (run, _runs_of(rows.get(run.gate), since=run.date, until=run.date))
+                    (run, _runs_of(rows.get(run.gate), **{"from": run.date, "to": run.date}))
                     for run in (own[-1], own[0])
                 ],
             )

@@ -743,7 +743,7 @@ def _waiver(store: Any, gate: str, form: Mapping[str, str], author: str) -> Waiv
     until = day_in(form.get("until", ""))
     if until is None:
         return "Give the last day of the waiver."
-    assertion = f"{form.get('check', '')}::{form.get('name', '')}"
+    assertion = f"{form.get('check', '')}::{form.get('assertion', '')}"
     try:
         waiver = decisions.new_waiver(
             store,

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date, datetime, timezone
 from functools import partial
 from http import HTTPStatus
 from typing import Annotated, NamedTuple
 
-from fastapi import Depends, Response
+from fastapi import Depends, Query, Response
 
 from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.report_rows import RunRow
@@ -30,36 +30,43 @@ RUNS_OF_A_PAGE = 50
 
 @dataclass(frozen=True, slots=True)
 class RunFilters(responses.Filters):
-    """The filters of the list of runs."""
+    """The filters of the list of runs. `first` and `last` are the first and the last date of the
+    data; in addresses they are `from` and `to`, as in commands."""
 
     outcome: str = ""
-    since: str = ""
-    until: str = ""
+    first: Annotated[str, Query(alias="from")] = ""
+    last: Annotated[str, Query(alias="to")] = ""
     map_index: str = ""
     part: str = ""
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The filters as parameters of an address."""
+        named = asdict(self)
+        return {"from": named.pop("first"), "to": named.pop("last"), **named}
 
     def wanted(self, gates: Sequence[str]) -> RunsWanted:
         """The matching runs; invalid filters match all."""
         return RunsWanted(
             gates,
             parsed(Outcome, self.outcome),
-            day_in(self.since),
-            day_in(self.until),
+            day_in(self.first),
+            day_in(self.last),
             responses.whole_number(self.map_index),
             {"partial": True, "whole": False}.get(self.part),
         )
 
     def wants_run_without_report(self, one: RunWithoutReport) -> bool:
         """Whether a run without a report matches: it has judged no assertion."""
-        since, until = day_in(self.since), day_in(self.until)
+        first, last = day_in(self.first), day_in(self.last)
         index = responses.whole_number(self.map_index)
         if parsed(Outcome, self.outcome) is not None or self.part in ("partial", "whole"):
             return False
         if index is not None and index != one.run.map_index:
             return False
         if one.date is None:
-            return since is None and until is None
-        return (since or date.min) <= one.date <= (until or date.max)
+            return first is None and last is None
+        return (first or date.min) <= one.date <= (last or date.max)
 
 
 router = PageRouter()

@@ -95,8 +95,8 @@ def test_versions_are_listed_with_coverage_and_first_and_last_run(get: Get, scen
         "2.2.0 3 passed , 1 blocked 2024-03-15 by lake.gate 2024-03-18 by lake.gate 1 7 4 1"
     ) in page.text
     runs = "runs?dag_id=lake&task_id=gate"
-    assert page.links["2024-03-15"] == f"{runs}&since=2024-03-15&until=2024-03-15"
-    assert page.links["3 passed"] == f"{runs}&outcome=passed&since=2024-03-15&until=2024-03-18"
+    assert page.links["2024-03-15"] == f"{runs}&from=2024-03-15&to=2024-03-15"
+    assert page.links["3 passed"] == f"{runs}&outcome=passed&from=2024-03-15&to=2024-03-18"
 
 
 def test_versions_older_than_the_board_are_listed(get: Get, scene: Scene) -> None:

@@ -606,7 +606,7 @@ def waive_form(page: Html) -> dict[str, str]:
     (form,) = (
         form
         for form in page.forms
-        if form.get("name") == "orders.id.null_share" and "report" not in form
+        if form.get("assertion") == "orders.id.null_share" and "report" not in form
     )
     return form
 

@@ -31,7 +31,7 @@ def form(tab: Get, scene: Scene) -> dict[str, str]:
 
 def _forms(page: str) -> list[dict[str, str]]:
     """The forms for labels of a tab, of which each is about an assertion of a report."""
-    return [form for form in Html(page).forms if "name" in form and "report" in form]
+    return [form for form in Html(page).forms if "assertion" in form and "report" in form]
 
 
 def _picks(page: str) -> dict[str, str]:
@@ -245,9 +245,11 @@ def test_other_content_types_are_refused(post: Get, scene: Scene, form: Fields, 
 def test_only_a_failure_that_counts_can_be_labelled(
     post: Get, tab: Get, scene: Scene, form: Fields
 ) -> None:
-    passed = {**form, "check": "implicit", "name": "orders.not_empty"}
+    passed = {**form, "check": "implicit", "assertion": "orders.not_empty"}
     assert post("label", **passed, ground_truth="real").status_code == 409
-    assert post("label", **{**form, "name": "x' OR 1=1"}, ground_truth="real").status_code == 409
+    assert (
+        post("label", **{**form, "assertion": "x' OR 1=1"}, ground_truth="real").status_code == 409
+    )
     later = report_of(
         5, verdicts=(NULLS, NOT_EMPTY), outcome=Outcome.PASSED, started_at=_later(), attempt="x"
     )
@@ -576,6 +578,6 @@ def test_values_of_the_store_are_escaped_in_forms_and_lists(
     listed, shown = get("alerts", "eve").text, tab("eve").text
     assert "<script>alert" not in listed + shown
     (fields,) = _forms(shown)
-    assert fields["name"] == hostile.name
+    assert fields["assertion"] == hostile.name
     assert fields["check"] == hostile.check
     assert [*_picks(listed)] == [f"{hostile.name}, data of {DAY}"]

@@ -65,9 +65,9 @@ def test_the_list_of_runs_has_filters(get: Get, scene: Scene) -> None:
     blocked = Html(get(f"{RUNS}&outcome=blocked").text).text
     assert "1 run" in blocked
     assert "2024-03-20" not in blocked
-    since = Html(get(f"{RUNS}&since=2024-03-19&until=2024-03-19").text).text
+    since = Html(get(f"{RUNS}&from=2024-03-19&to=2024-03-19").text).text
     assert "1 run" in since
-    odd = Html(get(f"{RUNS}&since=yesterday&outcome=great&map_index=x&page=99").text).text
+    odd = Html(get(f"{RUNS}&from=yesterday&outcome=great&map_index=x&page=99").text).text
     assert "4 runs" in odd
 
 
@@ -130,8 +130,8 @@ def test_runs_without_a_report_stand_between_the_others_by_their_dates(
     [
         ("outcome=no report", ["2024-03-19"]),
         ("outcome=blocked", ["2024-03-20"]),
-        ("until=2024-03-19", ["2024-03-19"]),
-        ("since=2024-03-20", ["2024-03-20"]),
+        ("to=2024-03-19", ["2024-03-19"]),
+        ("from=2024-03-20", ["2024-03-20"]),
         ("part=whole", ["2024-03-20"]),
         ("map_index=3", []),
     ],

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import typing
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
@@ -176,6 +177,20 @@ def test_the_parameters_of_pages_are_known_words() -> None:
         for parameter in get_flat_dependant(route.dependant).query_params
     }
     require_known("parameters of pages", used)
+
+
+def test_the_fields_of_forms_are_known_words() -> None:
+    """Scripts post them, and links of filters have them: a field is called as its option."""
+    ui = ROOT / "dqx_airflow" / "ui"
+    pages = "".join(path.read_text(encoding="utf-8") for path in (ui / "pages").glob("*.html"))
+    tags = re.findall(r"<(?:input|select|textarea|button)\b[^>]*?\bname=\"([^\"]+)\"", pages)
+    listed = re.findall(r"for field, \w+ in \{(.*?)\}\.items\(\)", pages)
+    used = {name for name in tags if not name.startswith("{{")}
+    used |= {name for names in listed for name in re.findall(r"\"(\w+)\":", names)}
+    for path in ui.glob("*.py"):
+        used |= set(re.findall(r"\bform(?:\.get\(|\[)[\"'](\w+)", path.read_text(encoding="utf-8")))
+    assert {"pick", "until", "dag_id", "confirmed"} <= used
+    require_known("fields of forms", used)
 
 
 @pytest.mark.airflow
