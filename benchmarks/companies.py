@@ -39,6 +39,8 @@ INCIDENTS = (
 )
 _BETWEEN_INCIDENTS = 9.0
 """The mean number of days between two incidents of a company."""
+_PART_OF_YEAR = np.arange(DAYS) / DAYS
+_MONDAY, _FRIDAY = 0, 4
 
 
 @dataclass(frozen=True)
@@ -84,93 +86,115 @@ class Family:
 
 _SHOP = (0.85, 0.85, 0.9, 1.0, 1.15, 1.35, 1.2)
 _OFFICE = (1.05, 1.0, 1.0, 1.0, 0.95, 0.0, 0.0)
-TUNED_ON: dict[str, Family] = {
-    "A": Family("A", _SHOP, "US", 1.5, growth=(0.15, 0.35), season=0.1, campaigns=5),
-    "B": Family("B", _OFFICE, "DE", 0.08, 0.5, season=0.1, month_days={-1: 1.6}),
-    "C": Family(
+_TUNED_ON = (
+    Family(
+        "A", weekdays=_SHOP, country="US", holiday=1.5, growth=(0.15, 0.35), season=0.1, campaigns=5
+    ),
+    Family(
+        "B",
+        weekdays=_OFFICE,
+        country="DE",
+        holiday=0.08,
+        bridge=0.5,
+        season=0.1,
+        month_days={-1: 1.6},
+    ),
+    Family(
         "C",
-        (1.1, 1.1, 1.1, 1.1, 1.0, 0.75, 0.75),
+        weekdays=(1.1, 1.1, 1.1, 1.1, 1.0, 0.75, 0.75),
         growth=(0.5, 0.9),
         shifts=1,
         month_days={1: 1.9, 2: 1.4},
     ),
-    "D": Family(
+    Family(
         "D", noise=(0.1, 0.2), tail=3.0, missing=0.04, nulls=(1e-4, 4e-4), unmatched=(2e-4, 5e-4)
     ),
-    "E": Family(
+    Family(
         "E",
-        (1.1, 1.0, 1.0, 1.0, 1.1, 0.45, 0.15),
-        "GB",
-        0.2,
+        weekdays=(1.1, 1.0, 1.0, 1.0, 1.1, 0.45, 0.15),
+        country="GB",
+        holiday=0.2,
         shifts=2,
         late=0.12,
         month_days={-1: 1.15},
     ),
-    "F": Family(
-        "F", (0.9, 0.9, 0.9, 0.9, 1.0, 1.1, 1.4), noise=(0.08, 0.15), tail=4.0, campaigns=9
+    Family(
+        "F", weekdays=(0.9, 0.9, 0.9, 0.9, 1.0, 1.1, 1.4), noise=(0.08, 0.15), tail=4.0, campaigns=9
     ),
-    "G": Family("G", (1.2, 1.1, 1.0, 0.9, 0.8, 0.9, 1.1), "FR", 0.8, season=0.4, campaigns=4),
-    "H": Family("H", _OFFICE, "US", 0.1, growth=(0.0, 0.2), month_days={-1: 2.2, 1: 1.3}),
-    "I": Family("I", _SHOP, growth=(0.9, 1.6), shifts=2, campaigns=3, noise=(0.06, 0.1)),
-    "J": Family(
-        "J", season=0.3, missing=0.05, noise=(0.03, 0.05), tail=4.0, unmatched=(1e-4, 1e-3)
+    Family(
+        "G",
+        weekdays=(1.2, 1.1, 1.0, 0.9, 0.8, 0.9, 1.1),
+        country="FR",
+        holiday=0.8,
+        season=0.4,
+        campaigns=4,
     ),
-    "K": Family(
+    Family(
+        "H",
+        weekdays=_OFFICE,
+        country="US",
+        holiday=0.1,
+        growth=(0.0, 0.2),
+        month_days={-1: 2.2, 1: 1.3},
+    ),
+    Family("I", weekdays=_SHOP, growth=(0.9, 1.6), shifts=2, campaigns=3, noise=(0.06, 0.1)),
+    Family("J", season=0.3, missing=0.05, noise=(0.03, 0.05), tail=4.0, unmatched=(1e-4, 1e-3)),
+    Family(
         "K",
-        (1.1, 1.0, 1.0, 1.0, 1.0, 0.8, 0.8),
-        "CA",
-        0.7,
+        weekdays=(1.1, 1.0, 1.0, 1.0, 1.0, 0.8, 0.8),
+        country="CA",
+        holiday=0.7,
         campaigns=3,
         size=(60, 600),
         noise=(0.1, 0.15),
     ),
-    "L": Family(
+    Family(
         "L",
-        (1.0, 1.0, 1.0, 1.0, 1.05, 0.9, 0.7),
-        "BR",
-        0.6,
+        weekdays=(1.0, 1.0, 1.0, 1.0, 1.05, 0.9, 0.7),
+        country="BR",
+        holiday=0.6,
         growth=(-0.4, -0.2),
         shifts=1,
         tail=4.0,
         month_days={1: 1.5, 2: 1.2, -1: 1.2},
         late=0.08,
     ),
-    "M": Family(
+    Family(
         "M",
-        (0.8, 0.8, 0.9, 1.0, 1.2, 1.5, 0.8),
-        "US",
-        0.9,
+        weekdays=(0.8, 0.8, 0.9, 1.0, 1.2, 1.5, 0.8),
+        country="US",
+        holiday=0.9,
         campaigns=1,
         price_campaigns=5,
         closures=1,
         noise=(0.05, 0.09),
         price_noise=(0.008, 0.03),
     ),
-    "N": Family(
+    Family(
         "N",
-        (1.1, 1.0, 1.0, 1.0, 1.1, 0.9, 0.8),
-        "GB",
-        0.7,
+        weekdays=(1.1, 1.0, 1.0, 1.0, 1.1, 0.9, 0.8),
+        country="GB",
+        holiday=0.7,
         paydays={1: 1.6, 15: 1.3, 28: 1.8},
         growth=(0.1, 0.3),
         noise=(0.05, 0.1),
     ),
-    "O": Family(
+    Family(
         "O",
-        (1.1, 1.1, 1.0, 1.0, 0.9, 0.5, 0.4),
+        weekdays=(1.1, 1.1, 1.0, 1.0, 0.9, 0.5, 0.4),
         size=(20, 300),
         noise=(0.1, 0.2),
         price_noise=(0.08, 0.3),
         nulls=(0.005, 0.05),
     ),
-    "P": Family(
+    Family(
         "P", steps=8, shifts=1, noise=(0.004, 0.02), price_season=0.25, price_noise=(0.005, 0.03)
     ),
-    "Q": Family(
+    Family(
         "Q",
-        (1.0, 1.0, 1.0, 1.0, 1.05, 0.95, 0.9),
-        "DE",
-        0.8,
+        weekdays=(1.0, 1.0, 1.0, 1.0, 1.05, 0.95, 0.9),
+        country="DE",
+        holiday=0.8,
         season=0.2,
         spikes=4,
         periods=(((12, 20), (1, 5), 1.6),),
@@ -178,13 +202,13 @@ TUNED_ON: dict[str, Family] = {
         tail=5.0,
         price_noise=(0.03, 0.1),
     ),
-}
-SCORED: dict[str, Family] = {
-    "grocer": Family(
+)
+_SCORED = (
+    Family(
         "grocer",
-        (0.9, 0.85, 0.9, 1.0, 1.25, 1.4, 0.7),
-        "FR",
-        0.35,
+        weekdays=(0.9, 0.85, 0.9, 1.0, 1.25, 1.4, 0.7),
+        country="FR",
+        holiday=0.35,
         season=0.06,
         price_campaigns=9,
         closures=2,
@@ -194,11 +218,11 @@ SCORED: dict[str, Family] = {
         price_noise=(0.004, 0.012),
         size=(2e4, 3e5),
     ),
-    "adtech": Family(
+    Family(
         "adtech",
-        (1.05, 1.05, 1.05, 1.0, 0.95, 0.95, 0.95),
-        "US",
-        0.95,
+        weekdays=(1.05, 1.05, 1.05, 1.0, 0.95, 0.95, 0.95),
+        country="US",
+        holiday=0.95,
         growth=(-0.1, 0.2),
         noise=(0.06, 0.14),
         tail=5.0,
@@ -208,12 +232,12 @@ SCORED: dict[str, Family] = {
         price_noise=(0.02, 0.06),
         month_days={-1: 1.2, 1: 0.85},
     ),
-    "b2b": Family(
+    Family(
         "b2b",
-        (1.1, 1.05, 1.0, 1.0, 0.85, 0.03, 0.02),
-        "DE",
-        0.05,
-        0.6,
+        weekdays=(1.1, 1.05, 1.0, 1.0, 0.85, 0.03, 0.02),
+        country="DE",
+        holiday=0.05,
+        bridge=0.6,
         growth=(0.0, 0.12),
         month_days={-1: 1.5, 1: 0.9},
         periods=(((12, 22), (1, 6), 0.35), ((8, 1), (8, 25), 0.8)),
@@ -221,22 +245,22 @@ SCORED: dict[str, Family] = {
         price_noise=(0.02, 0.08),
         size=(1e3, 3e4),
     ),
-    "saas": Family(
+    Family(
         "saas",
-        (1.1, 1.15, 1.15, 1.1, 1.0, 0.45, 0.4),
-        "US",
-        0.5,
+        weekdays=(1.1, 1.15, 1.15, 1.1, 1.0, 0.45, 0.4),
+        country="US",
+        holiday=0.5,
         growth=(0.8, 2.5),
         shifts=1,
         month_days={1: 1.3},
         noise=(0.03, 0.07),
         size=(5e3, 2e5),
     ),
-    "payments": Family(
+    Family(
         "payments",
-        (1.0, 0.95, 0.95, 1.0, 1.25, 1.15, 0.75),
-        "GB",
-        0.6,
+        weekdays=(1.0, 0.95, 0.95, 1.0, 1.25, 1.15, 0.75),
+        country="GB",
+        holiday=0.6,
         growth=(0.1, 0.4),
         paydays={1: 1.5, 15: 1.25, 25: 1.6, 28: 1.3},
         periods=(((11, 25), (12, 23), 1.3),),
@@ -245,7 +269,7 @@ SCORED: dict[str, Family] = {
         unmatched=(1e-4, 1e-3),
         size=(2e4, 5e5),
     ),
-    "sensors": Family(
+    Family(
         "sensors",
         season=0.0,
         growth=(0.0, 0.1),
@@ -256,11 +280,11 @@ SCORED: dict[str, Family] = {
         nulls=(0.001, 0.02),
         size=(2e4, 5e5),
     ),
-    "erp": Family(
+    Family(
         "erp",
-        (1.3, 1.0, 1.0, 1.0, 1.2, 0.0, 0.0),
-        "AT",
-        0.0,
+        weekdays=(1.3, 1.0, 1.0, 1.0, 1.2, 0.0, 0.0),
+        country="AT",
+        holiday=0.0,
         growth=(-0.05, 0.1),
         month_days={-1: 2.0, 1: 1.7, 2: 1.3},
         noise=(0.1, 0.25),
@@ -269,11 +293,11 @@ SCORED: dict[str, Family] = {
         missing=0.01,
         size=(500, 2e4),
     ),
-    "travel": Family(
+    Family(
         "travel",
-        (1.1, 1.0, 0.95, 0.95, 1.0, 1.0, 1.15),
-        "ES",
-        0.85,
+        weekdays=(1.1, 1.0, 0.95, 0.95, 1.0, 1.0, 1.15),
+        country="ES",
+        holiday=0.85,
         season=0.45,
         campaigns=3,
         price_season=0.2,
@@ -281,11 +305,11 @@ SCORED: dict[str, Family] = {
         noise=(0.04, 0.09),
         price_noise=(0.01, 0.04),
     ),
-    "marketplace": Family(
+    Family(
         "marketplace",
-        (0.95, 0.95, 0.95, 1.0, 1.0, 1.05, 1.15),
-        "US",
-        1.1,
+        weekdays=(0.95, 0.95, 0.95, 1.0, 1.0, 1.05, 1.15),
+        country="US",
+        holiday=1.1,
         growth=(0.1, 0.5),
         campaigns=6,
         spikes=4,
@@ -293,11 +317,11 @@ SCORED: dict[str, Family] = {
         noise=(0.04, 0.09),
         size=(1e4, 5e5),
     ),
-    "small": Family(
+    Family(
         "small",
-        (1.2, 1.1, 1.0, 1.0, 0.9, 0.6, 0.5),
-        "NL",
-        0.5,
+        weekdays=(1.2, 1.1, 1.0, 1.0, 0.9, 0.6, 0.5),
+        country="NL",
+        holiday=0.5,
         growth=(-0.1, 0.3),
         noise=(0.05, 0.2),
         size=(8, 120),
@@ -305,7 +329,10 @@ SCORED: dict[str, Family] = {
         unmatched=(0.002, 0.03),
         price_noise=(0.05, 0.3),
     ),
-}
+)
+
+TUNED_ON = {family.name: family for family in _TUNED_ON}
+SCORED = {family.name: family for family in _SCORED}
 """Ten businesses; no one has chosen anything on them."""
 
 FAMILIES = {**TUNED_ON, **SCORED}
@@ -364,55 +391,82 @@ def company(family: Family, seed: int) -> Company:
 def _load(
     family: Family, dates: tuple[date, ...], rng: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """The load that all datasets of a company share: weekdays, holidays, growth, shifts,
-    campaigns; and the factor of their prices."""
-    calendar, days = calendar_of(family), np.arange(DAYS)
-    closed = {number for number, share in enumerate(family.weekdays) if share == 0}
+    """The load that all datasets of a company share, and the factor of their prices."""
     load = np.array([family.weekdays[on.weekday()] for on in dates])
-    growth = rng.uniform(*family.growth)
-    load = load * (1 + growth) ** (days / DAYS)
-    load = load * (1 + family.season * np.sin(2 * np.pi * (days / DAYS + rng.uniform())))
-    for on_number, on in enumerate(dates):
-        if on in calendar:
-            load[on_number] *= family.holiday * rng.uniform(0.85, 1.15)
-        elif on.weekday() in (0, 4) and (
-            on + timedelta(days=1 if on.weekday() == 0 else -1) in calendar
-        ):
-            load[on_number] *= family.bridge
-        for position, factor in family.month_days.items():
-            if _position(on, closed, calendar, position):
-                load[on_number] *= factor
+    load = load * (1 + rng.uniform(*family.growth)) ** _PART_OF_YEAR
+    load = load * _season(family.season, rng)
+    _apply_calendar(family, dates, load, rng)
     for _ in range(family.shifts):
-        load[int(rng.integers(60, 330)) :] *= rng.choice(
-            [rng.uniform(0.65, 0.85), rng.uniform(1.2, 1.6)]
-        )
-    for _ in range(family.campaigns):
-        first, length = int(rng.integers(35, 355)), int(rng.integers(1, 6))
-        load[first : first + length] *= rng.uniform(1.3, 2.2)
-    price = 1 + family.price_season * np.sin(2 * np.pi * (days / DAYS + rng.uniform()))
-    for _ in range(family.price_campaigns):
-        first, length = int(rng.integers(35, 355)), int(rng.integers(3, 8))
-        load[first : first + length] *= rng.uniform(1.05, 1.5)
-        price[first : first + length] *= rng.uniform(0.75, 0.95)
-    for _ in range(family.closures):
-        first, length = int(rng.integers(35, 330)), int(rng.integers(18, 31))
-        load[first : first + length] *= rng.uniform(0.75, 0.88)
-    for _ in range(family.spikes):
-        first, length = int(rng.integers(35, 355)), int(rng.integers(1, 3))
-        load[first : first + length] *= rng.uniform(2.0, 4.0)
+        first = int(rng.integers(60, 330))
+        load[first:] *= rng.choice([rng.uniform(0.65, 0.85), rng.uniform(1.2, 1.6)])
+    for days in _stretches(family.campaigns, range(1, 6), rng):
+        load[days] *= rng.uniform(1.3, 2.2)
+    price = _season(family.price_season, rng)
+    for days in _stretches(family.price_campaigns, range(3, 8), rng):
+        load[days] *= rng.uniform(1.05, 1.5)
+        price[days] *= rng.uniform(0.75, 0.95)
+    for days in _stretches(family.closures, range(18, 31), rng, latest=330):
+        load[days] *= rng.uniform(0.75, 0.88)
+    for days in _stretches(family.spikes, range(1, 3), rng):
+        load[days] *= rng.uniform(2.0, 4.0)
     for _ in range(family.steps):
-        load[int(rng.integers(10, 355)) :] *= 1 + rng.uniform(0.004, 0.03)
+        first = int(rng.integers(10, 355))
+        load[first:] *= 1 + rng.uniform(0.004, 0.03)
     for number, on in enumerate(dates):
         load[number] *= family.paydays.get(on.day, 1.0)
         for first_day, last_day, factor in family.periods:
-            at = (on.month, on.day)
-            wraps = last_day < first_day
-            within = at >= first_day, at <= last_day
-            load[number] *= factor if (any(within) if wraps else all(within)) else 1.0
+            if _is_within((on.month, on.day), first_day, last_day):
+                load[number] *= factor
     return load, price
 
 
+def _season(strength: float, rng: np.random.Generator) -> np.ndarray:
+    """A wave over the year with a random phase, around 1."""
+    return 1 + strength * np.sin(2 * np.pi * (_PART_OF_YEAR + rng.uniform()))
+
+
+def _apply_calendar(
+    family: Family, dates: tuple[date, ...], load: np.ndarray, rng: np.random.Generator
+) -> None:
+    """Multiplies holidays, bridge days, and days counted from the start or the end of the month."""
+    calendar = calendar_of(family)
+    closed = {number for number, share in enumerate(family.weekdays) if share == 0}
+    for number, on in enumerate(dates):
+        if on in calendar:
+            load[number] *= family.holiday * rng.uniform(0.85, 1.15)
+        elif _is_bridge(on, calendar):
+            load[number] *= family.bridge
+        for position, factor in family.month_days.items():
+            if _position(on, closed, calendar, position):
+                load[number] *= factor
+
+
+def _is_bridge(on: date, calendar: Mapping[date, str]) -> bool:
+    """True for a Monday before a holiday, and a Friday after one."""
+    if on.weekday() == _MONDAY:
+        return on + timedelta(days=1) in calendar
+    return on.weekday() == _FRIDAY and on - timedelta(days=1) in calendar
+
+
+def _stretches(
+    number: int, lengths: range, rng: np.random.Generator, latest: int = 355
+) -> Iterator[slice]:
+    """Random stretches of days, which begin before the day `latest`. The next one is drawn when it
+    is asked for, after what the caller draws for this one."""
+    for _ in range(number):
+        first = int(rng.integers(35, latest))
+        yield slice(first, first + int(rng.integers(lengths.start, lengths.stop)))
+
+
+def _is_within(day: tuple[int, int], first: tuple[int, int], last: tuple[int, int]) -> bool:
+    """True if a (month, day) is in a period, which may go on into the next year."""
+    if last < first:
+        return day >= first or day <= last
+    return first <= day <= last
+
+
 def _position(on: date, closed: set[int], calendar: Mapping[date, str], position: int) -> bool:
+    """True for the business day at a position of its month: 1 is the first one, -1 the last."""
     step = timedelta(days=1 if position < 0 else -1)
     left, at = abs(position), on
     if on.weekday() in closed or on in calendar:
