@@ -24,7 +24,6 @@ from dqx_airflow.metrics.types import (
     Family,
     decimal_size,
     family_of,
-    find_column_path,
     find_column_paths,
     has_variant,
     spelled_like,
@@ -54,6 +53,10 @@ class Schema:
     dataset: str
     types: Mapping[str, str]
     unread: Mapping[str, str] = field(default_factory=dict)
+    _found: dict[str, tuple[ColumnPath, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """Up to two places for each name that was looked up: in memory, each row asks again."""
 
     @classmethod
     def of(cls, dataset: str, fields: Iterable[DatasetField]) -> Schema:
@@ -61,14 +64,14 @@ class Schema:
 
     def find(self, name: str) -> ColumnPath | None:
         """The column or field that a name refers to; None if there is none."""
-        return find_column_path(name, self.types)
+        return next(iter(self._places(name)), None)
 
     def type_of(self, name: str) -> str:
         """The type of a column or field.
 
         :raises TypeObjection: nothing has that name, or both a column and a field.
         """
-        places = list(islice(find_column_paths(name, self.types), 2))
+        places = self._places(name)
         reason = None if name in self.types else self.unread.get(name)
         if reason is None and not places:
             reason = self.unread.get(name.lower())
@@ -85,6 +88,11 @@ class Schema:
                 "a query, with backticks around the names"
             )
         return places[0].type
+
+    def _places(self, name: str) -> tuple[ColumnPath, ...]:
+        if name not in self._found:
+            self._found[name] = tuple(islice(find_column_paths(name, self.types), 2))
+        return self._found[name]
 
 
 def places_of(

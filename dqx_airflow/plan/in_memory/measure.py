@@ -89,13 +89,7 @@ def measure(
 
     :param tables: by the name of the dataset; the requests of a missing one fail.
     """
-    readable = {
-        ref.name: _Dataset(
-            ref, tables[ref.name], schema_check.Schema.of(ref.name, tables[ref.name].fields)
-        )
-        for ref in refs
-        if ref.name in tables
-    }
+    readable = {ref.name: _Dataset.of(ref, tables[ref.name]) for ref in refs if ref.name in tables}
     measuring = _Measuring(plan, readable)
     for ref in refs:
         measuring.answer_dataset(ref)
@@ -194,14 +188,21 @@ class _Measuring:
 
 @dataclass(frozen=True, slots=True)
 class _Dataset:
-    """A table, the values of other tables that its lookups need, and its rows by date, as far as
-    they were requested."""
+    """A table, the positions of its columns, the values of other tables that its lookups need, and
+    its rows by date, as far as they were requested."""
 
     ref: DatasetRef
     table: Table
     schema: schema_check.Schema
+    positions: Mapping[str, int]
     known: Mapping[model.Lookup, Known] = field(default_factory=dict)
     rows: dict[date | None, list[tuple[Any, ...]]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, ref: DatasetRef, table: Table) -> _Dataset:
+        schema = schema_check.Schema.of(ref.name, table.fields)
+        positions = {name: position for position, name in enumerate(schema.types)}
+        return cls(ref, table, schema, positions)
 
     @property
     def types(self) -> RowTypes:
@@ -247,7 +248,7 @@ class _Dataset:
         place = self.schema.find(name)
         assert place is not None
         column, *fields = place.path
-        position = tuple(self.schema.types).index(column)
+        position = self.positions[column]
         values = [row[position] for row in rows]
         for inner in fields:
             values = [None if value is None else value[inner] for value in values]
@@ -257,7 +258,7 @@ class _Dataset:
         """A row on which predicates are tested."""
 
         def value_of(name: str) -> Any:
-            return self.column(name, [row]).values[0]
+            return self._values(name, [row])[0]
 
         return EvaluatedRow(value_of, self.types, self.ref.name, self.known)
 
