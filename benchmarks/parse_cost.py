@@ -5,9 +5,11 @@ Each is compared with Airflow's SparkSubmitOperator, pair by pair, in fresh proc
 
     python benchmarks/parse_cost.py [ROUNDS]
     python benchmarks/parse_cost.py --files 300
+    python benchmarks/parse_cost.py --gates 300
 
-The latter has one operator in each of many DAG files, which Airflow's class for that parses in a
-process each, forked from one that has loaded the plugins, as in the DAG processor.
+The second has one operator in each of many DAG files, the third many operators in one file, with a
+suite each, also by `gates_of`. Airflow's class for that parses each file in a process, forked from
+one that has loaded the plugins, as in the DAG processor.
 """
 
 from __future__ import annotations
@@ -71,8 +73,8 @@ stored = json.dumps(DagSerialization.to_dict(bag.dags["lake"]))
 print(json.dumps({"wall": time.perf_counter() - started, "cpu": time.process_time() - cpu}))
 """
 
-# What the DAG processor does with the files of a folder, twice, with the kinds of gates in turn: by
-# kind, CPU seconds of all processes, the first time and the second.
+# What the DAG processor does with the files of a folder, several times, with the kinds of gates in
+# turn: by kind, CPU seconds of all processes, each time.
 FOLDER = """
 import gc, json, os, resource, selectors, sys, time, uuid
 from pathlib import Path
@@ -107,11 +109,11 @@ def process(file):
     parser.close()
 
 costs = {kind: [] for kind in kinds}
-for _ in range(2):
+for turn in range(int(os.environ["TURNS"])):
     for kind in kinds:
         costs[kind].append(0)
     for number in range(len(list((folder / kinds[0]).glob("*.py")))):
-        for kind in kinds if number % 2 else reversed(kinds):
+        for kind in kinds if (number + turn) % 2 else reversed(kinds):
             before = used()
             process(folder / kind / f"lake_{number}.py")
             costs[kind][-1] += used() - before
@@ -264,7 +266,7 @@ def compare_files(files: int) -> None:
                 (dags / kind / f"lake_{place}.py").write_text(own)
                 (dags / kind / f"orders_{place}.dql").write_text(SUITE)
                 (dags / kind / f"orders_{place}.yaml").write_text(CONTRACT)
-        costs = ran(FOLDER, dags, environment(home))
+        costs = ran(FOLDER, dags, {**environment(home), "TURNS": "2"})
     plain = costs[next(iter(KINDS))]
     for kind in KINDS:
         pairs = zip(costs[kind], plain, strict=True)
@@ -272,7 +274,69 @@ def compare_files(files: int) -> None:
         print(f"{kind:<22}{shown}", flush=True)
 
 
+IN_ONE_FILE = {
+    "SparkSubmitOperator": PLAIN,
+    "DqlGateOperator": """
+from dqx_airflow.operators import DqlGateOperator
+
+def operator(task_id):
+    datasets = {task_id: {"path": f"/lake/{task_id}", "date_column": "day"}}
+    return DqlGateOperator(task_id=task_id, suite=f"{task_id}.dql", datasets=datasets)
+""",
+}
+BY_SETTINGS = """
+from datetime import datetime
+from pathlib import Path
+from airflow.sdk import DAG
+from dqx_airflow.operators import gates_of
+
+with DAG("lake", start_date=datetime(2024, 1, 1), schedule=None):
+    gates_of(Path(__file__).with_name("dqx.toml"){more})
+"""
+OF_SETTINGS = """
+[datasets.{name}]
+path = "/lake/{name}"
+date_column = "day"
+
+[gates.{name}]
+suite = "{name}.dql"
+group = "group {group}"
+"""
+
+
+def compare_gates(gates: int) -> None:
+    """Prints the CPU seconds for DAG files with many gates: the first time, and the median of the
+    next ones."""
+    texts = {
+        **{kind: text + DAG.format(operators=gates) for kind, text in IN_ONE_FILE.items()},
+        "gates_of": BY_SETTINGS.format(more=""),
+        "gates_of, in a batch": BY_SETTINGS.format(more=", batch=True"),
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        home, dags = Path(folder), Path(folder, "dags")
+        for kind, text in texts.items():
+            own = dags / kind
+            own.mkdir(parents=True)
+            (own / "lake_0.py").write_text(text)
+            tables = []
+            for number in range(gates):
+                name = f"task_{number}"
+                (own / f"{name}.dql").write_text(SUITE.replace("orders", name))
+                tables.append(OF_SETTINGS.format(name=name, group=number % 8))
+            (own / "dqx.toml").write_text("".join(tables))
+        costs = ran(FOLDER, dags, {**environment(home), "TURNS": str(ROUNDS + 1)})
+    plain = costs["SparkSubmitOperator"]
+    for kind in texts:
+        ratios = (own / bare for own, bare in zip(costs[kind][1:], plain[1:], strict=True))
+        again = statistics.median(costs[kind][1:])
+        ratio = statistics.median(ratios)
+        print(f"{kind:<22}{costs[kind][0]:8.2f} s{again:8.3f} s (x {ratio:.3f})", flush=True)
+
+
 def main() -> None:
+    if sys.argv[1:2] == ["--gates"]:
+        compare_gates(int(sys.argv[2]))
+        return
     if len(sys.argv) == 3:
         compare_files(int(sys.argv[2]))
         return

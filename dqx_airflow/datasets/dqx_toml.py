@@ -243,6 +243,8 @@ class Settings:
         """The datasets, and the given ones, each as from `with_masks`."""
         refs = self.refs
         hiding = [(known, _place(known)) for known in refs.values() if known.masked]
+        if not hiding:
+            return {**refs, **given}
         masked = {}
         for name, ref in given.items():
             columns = dict.fromkeys(ref.masked)
@@ -275,12 +277,17 @@ class Settings:
         """The path of the suite of a gate, resolved against the file."""
         return self._beside(gate.suite)
 
+    @cached_property
+    def _folder(self) -> Path:
+        assert self.path is not None
+        return self.path.absolute().parent
+
     def _beside(self, path: str) -> str:
         """A relative path resolved against the file; a URI, and a path with `~`, unchanged."""
         path = local_path(path)
         if self.path is None or "://" in path or path.startswith("~"):
             return path
-        return str(self.path.absolute().parent / path)
+        return str(self._folder / path)
 
 
 def _place(ref: DatasetRef) -> tuple[str | None, str]:

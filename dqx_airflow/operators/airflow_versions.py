@@ -11,6 +11,11 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
+IS_CONSTRUCTED = "_BaseOperator__instantiated"
+"""The attribute that Airflow gives an operator when its constructor has ended."""
+GIVEN_ARGUMENTS = "_BaseOperator__init_kwargs"
+"""The attribute with the arguments of the constructors that have ended, by name."""
+
 
 def create_question(
     ti_id: Any, options: Sequence[str], subject: str, body: str, params: Any, defaults: Any

@@ -19,6 +19,9 @@ Setting: TypeAlias = Annotated[T, "rendered by Airflow if it is a template"]
 """The type of an argument that is rarely a template: a word, a number, or True or False. A template
 is rendered, and its result is read as the type."""
 
+_NEVER_OPEN = (bool, int, float, type(None))
+"""The types of most settings: no template has one."""
+
 _SETTING = re.compile(r"Setting\[(.*)\]")
 
 
@@ -48,7 +51,10 @@ class DeclaredArguments:
     def open_settings_of(self, gate: Any) -> tuple[str, ...]:
         """The names of the settings whose value in a gate is a template, or the output of a
         task."""
-        return tuple(name for name in self.settings if has_open(getattr(gate, name)))
+        values = ((name, getattr(gate, name)) for name in self.settings)
+        return tuple(
+            name for name, value in values if type(value) not in _NEVER_OPEN and has_open(value)
+        )
 
     def read_settings(self, gate: Any, names: Collection[str]) -> None:
         """Replaces the texts that templates have left in a gate by values of their types. A text

@@ -106,7 +106,8 @@ _MOST_INSTANCES = 100
 _REFUSED = "application_args"
 _WHERE_MAPPED = "give it in partial, or to each instance"
 
-_OF_THIS_PROCESS = re.compile(" at 0x[0-9a-f]+")
+_ADDRESS = " at 0x"
+_OF_THIS_PROCESS = re.compile(f"{_ADDRESS}[0-9a-f]+")
 """The address in Python's representation of callbacks and other objects."""
 
 _Statuses = list[tuple[str, int, int]]
@@ -357,8 +358,8 @@ def _key_of(gate: Any, dag: Any) -> str:
     # The names that templates may use.
     given += [*(getattr(dag, "user_defined_macros", None) or ()), ""]
     given += [*(getattr(dag, "user_defined_filters", None) or ()), ""]
-    arguments = (attrgetter(*gate.checked_arguments)(gate), spark_values(gate))
-    given.append(_OF_THIS_PROCESS.sub("", repr(arguments)))
+    text = repr((attrgetter(*gate.checked_arguments)(gate), spark_values(gate)))
+    given.append(_OF_THIS_PROCESS.sub("", text) if _ADDRESS in text else text)
     return hashlib.sha1("\0".join(given).encode(), usedforsecurity=False).hexdigest()
 
 
@@ -404,7 +405,7 @@ def _read(notes: Path) -> dict[str, _Statuses]:
 
 
 def _note(notes: Path, key: str, files: Iterable[Path]) -> None:
-    statuses = [_status(str(file)) for file in files]
+    statuses = [_status(file) for file in dict.fromkeys(map(str, files))]
     _read(notes)[key] = statuses
     try:
         is_large = notes.is_file() and notes.stat().st_size > _LARGEST_NOTES

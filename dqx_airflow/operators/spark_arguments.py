@@ -56,8 +56,8 @@ _ATTRIBUTES = tuple((name, f"_{name}") for name in SPARK_ARGUMENTS)
 def spark_values(gate: Any) -> list[Any]:
     """The values of `SPARK_ARGUMENTS` of a gate, in their order; the provider keeps some of them as
     private attributes."""
-    own = gate.__dict__
-    return [own.get(name, own.get(private)) for name, private in _ATTRIBUTES]
+    own = vars(gate)
+    return [own[name] if name in own else own.get(private) for name, private in _ATTRIBUTES]
 
 
 def spark_mistakes(gate: Any) -> Iterator[str]:

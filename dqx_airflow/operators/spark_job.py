@@ -6,12 +6,13 @@ import os
 import re
 import threading
 from collections.abc import Iterator, Mapping
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.providers.common.compat.sdk import AirflowException
 
+from dqx_airflow.operators.airflow_versions import GIVEN_ARGUMENTS, IS_CONSTRUCTED
 from dqx_airflow.operators.exceptions import GateMisconfiguredError
 from dqx_airflow.operators.spark_connection import connect_address, is_connect, is_sail, master_of
 
@@ -62,8 +63,8 @@ class SparkJobOperator(SparkSubmitOperator):
     the task does not wait for it.
     """
 
-    # Airflow wraps every __init__ and every assignment of an attribute, which is slow with hundreds
-    # of gates in a DAG file: initial empty values are class attributes.
+    # Airflow wraps every __init__, which is slow with hundreds of gates in a DAG file: initial
+    # empty values are class attributes.
     application: str | None
     name: str | None
     deferrable: bool
@@ -77,6 +78,17 @@ class SparkJobOperator(SparkSubmitOperator):
     _is_here: bool | None = None
     _is_killed = False
     _knows_resource_manager = False
+
+    def __setattr__(self, key: str, value: Any) -> None:
+        """Assigns an attribute as Airflow does, which searches for a converter each time. A
+        constructor has a hundred assignments, and hundreds of gates are in a DAG file."""
+        own = self.__dict__
+        given = own.get(GIVEN_ARGUMENTS)
+        kind: Any = type(self)
+        if given is None or key in given or IS_CONSTRUCTED in own or not _is_plain(kind, key):
+            super().__setattr__(key, value)
+        else:
+            object.__setattr__(self, key, value)
 
     def run_job(self, request: JobRequest, connection: Any, context: Any) -> Ending | None:
         """Runs the job, and returns how it ended; None if it continues, as `driver` in a cluster.
@@ -343,6 +355,12 @@ class SparkJobOperator(SparkSubmitOperator):
         of_conf = (self.conf or {}).get("spark.submit.deployMode")
         mode = self._deploy_mode or extra.get("deploy-mode") or of_conf or "client"
         return bool(mode != "cluster")
+
+
+@cache
+def _is_plain(kind: Any, attribute: str) -> bool:
+    """True if Airflow only assigns this attribute of operators while they are constructed."""
+    return hasattr(kind, IS_CONSTRUCTED) and not hasattr(kind, f"_convert_{attribute}")
 
 
 def is_deferrable(given: bool | None, submitter: Submitter | None) -> bool:

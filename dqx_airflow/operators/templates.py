@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, cast
 
 from airflow.sdk.definitions.context import Context
@@ -60,11 +61,16 @@ class _GivenFields:
     def __init__(self, names: tuple[str, ...], settings: Sequence[str]) -> None:
         self.names = tuple(name for name in names if name not in settings)
         self.settings = tuple(settings)
+        self._values = itemgetter(*self.names)
 
     def __get__(self, operator: Any, kind: type[Any] | None = None) -> tuple[str, ...]:
         if operator is None:
             return self.names + self.settings
-        given = (name for name in self.names if getattr(operator, name, None) is not None)
+        try:
+            values = self._values(vars(operator))
+        except KeyError:  # before the constructor has ended
+            values = tuple(getattr(operator, name, None) for name in self.names)
+        given = [name for name, value in zip(self.names, values, strict=True) if value is not None]
         return (*given, *getattr(operator, "open_settings", ()))
 
 

@@ -220,3 +220,37 @@ def test_renderers_are_for_template_fields(operators: ModuleType, kind: str, gat
     operator = getattr(operators, kind)
     assert {*operator.template_fields_renderers} <= {*operator.template_fields}
     assert operator.template_fields_renderers["datasets"] == "json"
+
+
+def test_a_gate_is_constructed_with_the_attributes_that_airflow_gives_it(
+    operators: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from airflow.sdk import DAG, BaseOperator, task
+
+    from dqx_airflow.operators.spark_job import SparkJobOperator
+
+    @task
+    def path() -> str:
+        return "/lake/orders"
+
+    def attributes() -> dict[str, object]:
+        with DAG("lake", schedule=None, default_args={"retries": "3", "fail_on": "P0"}):
+            output = path()
+            gate = operators.DqlGateOperator(
+                task_id="gate",
+                suite="orders.dql",
+                datasets={"orders": output},
+                trigger_rule="all_done",
+                conf={"spark.executor.cores": output},
+                max_retry_delay=60,
+            )
+        assert gate.upstream_task_ids == {"path"}
+        gate.files = path.override(task_id="other")()
+        assert gate.upstream_task_ids == {"path", "other"}
+        return {
+            name: re.sub(" at 0x[0-9a-f]+", "", repr(value)) for name, value in vars(gate).items()
+        }
+
+    quick = attributes()
+    monkeypatch.setattr(SparkJobOperator, "__setattr__", BaseOperator.__setattr__)
+    assert quick == attributes()
