@@ -8,7 +8,7 @@ The files of one run of a batch are in a folder of `_dqx_batches`, which depends
 when that started, and on how often it was cleared. For a request with the digest D, that folder
 contains:
 
-    D.begun    written when the job began to judge the request
+    D.begun    the log whose first commit names the job that judges the request
     D.report   the reports, one for each date and suite of the gate
     D.taken    the log whose first commit names the attempt that has looked for them
 
@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import uuid
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -29,7 +30,7 @@ from pyarrow.fs import FileSelector, FileType
 
 from dqx_airflow.datasets.delta_log import table_files
 from dqx_airflow.errors import StoreError
-from dqx_airflow.results.stored_requests import StoredPlace, Taker, require_root
+from dqx_airflow.results.stored_requests import StoredPlace, Taker, require_root, this_process
 from dqx_airflow.results.tables import ResultsRoot, store_errors
 from dqx_airflow.values import Attempt, GateReport, GateRequest, from_json, to_json
 
@@ -88,16 +89,16 @@ class BatchReports:
     run: str
 
     def begin(self, request: GateRequest) -> bool:
-        """Notes that a job judges a request. Returns False if it may not: the gate judges for
-        itself, or the request is judged already, or an earlier job was lost while it judged it.
+        """Records that this job judges a request, of all jobs the first.
+
+        Returns False if it may not: another job judges or has judged it, or was lost while it did,
+        or the gate has looked for its report already.
 
         :raises StoreError: the store cannot be used.
         """
         place = self._place(request)
-        if place.read(_BEGUN) is not None or place.taker() is not None:
-            return False
-        place.write(_BEGUN, b"1")
-        return True
+        own = Taker(uuid.uuid4().hex, this_process(), _now())
+        return place.claim(own, _BEGUN).id == own.id and place.taker() is None
 
     def leave(self, request: GateRequest, reports: Sequence[GateReport]) -> None:
         """Leaves the reports of a request for its gate.
@@ -132,14 +133,13 @@ class BatchReports:
         :raises StoreError: the store cannot be used.
         """
         place = self._place(request)
-        at = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        own = Taker(request.attempt.id, f"attempt {request.attempt.number}", at)
+        own = Taker(request.attempt.id, f"attempt {request.attempt.number}", _now())
         first = place.claim(own)
         if first.id != own.id:
             return Found(None, f"{first} has looked for its report before")
         content = place.read(_REPORT)
         if content is None:
-            began = place.read(_BEGUN) is not None
+            began = place.taker(_BEGUN) is not None
             return Found(
                 None, "it ended while it checked this gate" if began else "not checked there"
             )
@@ -181,6 +181,10 @@ class BatchReports:
         require_root(self.location)
         path = f"{FOLDER}/{self.batch}/{self.run}/{digest_of(request)}"
         return StoredPlace(self.location, path)
+
+
+def _now() -> str:
+    return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
 def _below(folder: str, *, recursive: bool = True) -> FileSelector:

@@ -44,7 +44,7 @@ from dqx_airflow.values import JobRequest
 from dqx_airflow.values.json_form import EXIT_INFRASTRUCTURE, FLAG, to_arguments
 
 _FOLDER = "_dqx_requests"
-_TAKEN, _SIGN = ".taken", ".sign"
+TAKEN, _SIGN = ".taken", ".sign"
 _FIRST_COMMIT = "_delta_log/00000000000000000000.json"
 _CLAIM = Schema([Field("taken", DataType.bool())])
 """The schema of the log that names a job: a Delta log needs one."""
@@ -166,12 +166,13 @@ class StoredPlace:
         with store_errors(self.location, "delete from"), suppress(FileNotFoundError):
             self._handler.delete_file(f"{self.path}{suffix}")
 
-    def taker(self) -> Taker | None:
+    def taker(self, suffix: str = TAKEN) -> Taker | None:
         """The job that has taken the request; None if none has.
 
+        :param suffix: of the log that names the job.
         :raises StoreError: that cannot be read.
         """
-        text = self.read(f"{_TAKEN}/{_FIRST_COMMIT}")
+        text = self.read(f"{suffix}/{_FIRST_COMMIT}")
         if text is None:
             return None
         with store_errors(self.location, "read"):
@@ -179,12 +180,13 @@ class StoredPlace:
             (described,) = [one["metaData"]["description"] for one in actions if "metaData" in one]
             return Taker(**json.loads(described))
 
-    def claim(self, taker: Taker) -> Taker:
+    def claim(self, taker: Taker, suffix: str = TAKEN) -> Taker:
         """Records that a job takes the request; returns the job that was recorded first.
 
         Only the first commit counts: deltalake lets another process, which creates the same table
         at the same time, add a second one.
 
+        :param suffix: of the log that names the job.
         :raises StoreError: the store cannot be read or written.
         """
         described = json.dumps({"id": taker.id, "name": taker.name, "at": taker.at})
@@ -192,7 +194,7 @@ class StoredPlace:
         with store_errors(self.location, "write"):
             try:
                 DeltaTable.create(
-                    f"{self.address}{_TAKEN}",
+                    f"{self.address}{suffix}",
                     schema=_CLAIM,
                     mode="error",
                     description=described,
@@ -200,14 +202,14 @@ class StoredPlace:
                 )
             except DeltaError as error:  # another job was first, unless its name is nowhere
                 refusal = error
-            first = self.taker()
+            first = self.taker(suffix)
             if first is None:
-                raise refusal or FileNotFoundError(f"{self.address}{_TAKEN}/{_FIRST_COMMIT}")
+                raise refusal or FileNotFoundError(f"{self.address}{suffix}/{_FIRST_COMMIT}")
         return first
 
     def delete_claim(self) -> None:
         """:raises StoreError: it cannot be deleted."""
-        self.delete_folder(_TAKEN)
+        self.delete_folder(TAKEN)
 
     def delete_folder(self, suffix: str = "") -> None:
         """Deletes the folder at this path, if it exists, with everything in it.

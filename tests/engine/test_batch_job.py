@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
@@ -212,6 +214,26 @@ def test_a_gate_that_has_looked_takes_nothing_that_comes_later(
     assert taken(batch, gate, "try 2") is None
 
 
+@pytest.mark.parametrize("jobs", [pytest.param(4), pytest.param(16, marks=pytest.mark.nightly)])
+def test_of_jobs_that_begin_a_request_at_once_one_judges_it(
+    tmp_path: Path, orders: DatasetRef, jobs: int
+) -> None:
+    gates = [gate_request(tmp_path, f"lake.gate{number}", orders) for number in range(20)]
+    reports = reports_in(batch_of(*gates))
+    at_once = threading.Barrier(jobs)
+
+    def begin(gate: GateRequest) -> bool:
+        at_once.wait()
+        return reports.begin(gate)
+
+    with ThreadPoolExecutor(jobs) as pool:
+        for gate in gates:
+            answers = [*pool.map(begin, [gate] * jobs)]
+            assert sorted(answers) == [False] * (jobs - 1) + [True]
+    assert reports.open_requests(gates) == []
+    assert not reports.judged(gates)
+
+
 def test_masked_values_are_not_in_the_files_of_a_batch(spark: Any, tmp_path: Path) -> None:
     people = pa.table({"id": [1, 2], "email": ["ann@secret.example", "bob@secret.example"]})
     ref = replace(delta(tmp_path, "orders", people), masked=("email",), keys=("id",))
@@ -235,7 +257,8 @@ def test_old_runs_of_a_batch_are_deleted(tmp_path: Path, orders: DatasetRef) -> 
     for one in (old, new, own):
         assert one.begin(gate)
     for name in ("old", "own"):
-        file = tmp_path / "results" / "_dqx_batches" / "batch" / name / f"{digest_of(gate)}.begun"
+        begun_log = f"batch/{name}/{digest_of(gate)}.begun/_delta_log"
+        (file,) = (tmp_path / "results" / "_dqx_batches" / begun_log).iterdir()
         os.utime(file, (0, 0))
     own.forget_old()
     left = sorted(path.name for path in (tmp_path / "results" / "_dqx_batches" / "batch").iterdir())
@@ -256,7 +279,7 @@ def test_vacuum_deletes_the_old_files_of_all_batches(
             assert reports.begin(gate)
             reports.leave(gate, ())
     reports.take(gate)
-    for file in folder.glob("*/old/*"):
+    for file in folder.glob("*/old/**/*"):
         os.utime(file, (0, 0))
     assert vacuum(root, dry_run=True)[-1].deleted_files == 4
     assert len([*folder.glob("*/*/*.report")]) == 4
