@@ -648,8 +648,8 @@ class VerificationSuite:
         :param date: the date of the data.
         :param fail_on: failures of this severity or a worse one block.
         :param allow_empty: leaves out the implicit assertions that the datasets have rows.
-        :param require_history: an assertion of `fail_on` or worse that lacks data of other dates
-            makes the outcome broken; by default, it makes it warned.
+        :param require_history: a blocking assertion that could not be evaluated because earlier
+            dates have no data makes the outcome broken; by default, it makes it warned.
         :param skip_dates: dates without data, for lagged metrics.
         :param ansi: the mode of Spark in which SQL of the suite and the datasets is evaluated; in a
             session with the other one, it is an error.

@@ -110,7 +110,7 @@ def _changes_of(proposal: Proposal) -> str:
     if proposal.profile is not None:
         changes.append("a profile")
     if proposal.form is not None:
-        changes.append(f"another form of {proposal.form.assertion}")
+        changes.append(f"proposed rewrite of {proposal.form.assertion}")
     return ", ".join(changes)
 
 
