@@ -71,11 +71,17 @@ FOR_USERS = {
 """Phrases that user-visible text does not have either."""
 
 FOR_READERS = {
-    r"also (if|with(?!in)|where|when|behind|after|without)": "even ...",
+    r"also (if|with(?!in)|where|when|while|behind|after|without|under|over)": "even ...",
     r"(that|those) of": "the noun again",
     r"beside": "next to, alongside, with",
     r"nevertheless|nonetheless|all the same(?!,)": "anyway, still",
-    r"from (then|now|here|this position|\w+ days?) on": "since, starting with, with at least",
+    r"from (then|now|here|this position|\w+ days?|\d+\w*|the \d+\w*) on(?! the)": (
+        "since, starting with, with at least"
+    ),
+    r"(?<!there )(is|are|was|were) no (?!longer|more|less|match|outlier|one\b)[a-z`']\w*": (
+        "is not a ..."
+    ),
+    r"(default|to|and|is|with): the one of|(to|is) the one of": "the noun again",
     r"days? (that|which) (a change )?turns?": "days whose verdict changes",
     r"alarms? (once|twice|on (one|two|none))|and alarms?": "failure: no verb",
     r"good rows|bad rows go|goes? on without": "valid rows, failing rows",

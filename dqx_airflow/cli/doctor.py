@@ -43,8 +43,8 @@ def doctor(
     :param installation: The kind of installation: an Airflow worker whose gates run on a cluster, a
         service or a server; the driver of a cluster; Airflow with a local Spark; Sail; or a client
         of a Spark Connect server.
-    :param results_root: The root of the results store; default: the one of the gates, in the
-        Airflow configuration; with --prove the one of all commands.
+    :param results_root: The root of the results store; default: the setting of
+        gates in the Airflow configuration; with --prove as for all commands.
     :param prove: Run the conformance cases on the Spark of --connection, show what differs, and
         store the result in the results root. Exit code 1 if a value differs.
     :param folder: With --prove: a folder that this machine and Spark both see, for the cases of

@@ -270,7 +270,7 @@ def accept(
     :param gate: The name of the gate, or of an instance of it: GATE[3].
     :param on: The date of the data.
     :param reason: Why the data may go on.
-    :param incident: Of several slices of the date, this one.
+    :param incident: Only this one of several slices of the date.
     """
     from dqx_airflow.results.decisions import acceptances
     from dqx_airflow.results.incidents import write_notes

@@ -129,7 +129,7 @@ def _named(text: str, sql_dialect: str | None) -> str | None:
 def why_unread(written: str) -> str:
     """The reason why a physical type has no Spark type."""
     if _NOT_NULL.search(written):
-        return "NOT NULL is no part of a type: write `required: true` at the property"
+        return "NOT NULL does not belong to a type: write `required: true` at the property"
     return "Spark has no type of this name"
 
 

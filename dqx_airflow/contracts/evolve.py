@@ -191,7 +191,7 @@ class Scene:
             return _fill(f"{message}: the producer rewrites the rows")
         name = column.name
         statement = f"UPDATE {self.table} SET {name} = {source} WHERE {name} IS NULL"  # noqa: S608
-        return _fill(f"{message}, also by the producer in all writes", statement)
+        return _fill(f"{message}, and the producer in all writes", statement)
 
     def deprecate(self, column: TableColumn, advice: str) -> EvolutionStep:
         notice = f"DEPRECATED until version {self.major}: {advice}."

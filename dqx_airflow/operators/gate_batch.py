@@ -332,7 +332,7 @@ def _different_settings(batch: GateBatchOperator, gates: Sequence[Any]) -> Itera
                 break
         if name in _OF_BATCH_TOO and _given(batch, name) != _given(first, name):
             yield (
-                f"its {name} is {_given(batch, name)!r}, and the one of its gates "
+                f"its {name} is {_given(batch, name)!r}, and the value of its gates "
                 f"{_given(first, name)!r}: give both the same"
             )
 

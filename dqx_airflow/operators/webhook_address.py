@@ -118,7 +118,7 @@ def key_of(secret: str) -> bytes:
     other = _OTHER_KEY.match(text)
     if other is not None:
         raise WebhookMistake(
-            f"its password begins with {other[0]}, and is no shared secret: {_FORM}"
+            f"its password begins with {other[0]}, and is not a shared secret: {_FORM}"
         )
     if not text:
         raise WebhookMistake(f"its password is an empty secret: {_FORM}")

@@ -148,8 +148,9 @@ _NO_ALERT = responses.Refused(
 )
 _NO_LONGER_AN_ALERT = responses.Refused(
     HTTPStatus.CONFLICT,
-    "There is no such alert: the assertion did not fail, the data has been checked again since the "
-    f"page was made, or it is older than 30 days of data. Reload the page. {responses.UNCHANGED}",
+    "This alert does not exist: the assertion did not fail, the data has been checked again since "
+    "the page was made, or it is older than 30 days of data. "
+    f"Reload the page. {responses.UNCHANGED}",
 )
 
 
@@ -282,7 +283,7 @@ def _in_words(alert: Alert, label: Label) -> str:
     kind = "real issue" if label.ground_truth else "false alarm"
     about = f"{alert.verdict.name}, data of {alert.date}"
     reason = f": {label.reason}" if label.reason else ""
-    return f"{about}: labelled as {kind} by {label.author} at {label.at:%Y-%m-%d %H:%M} UTC{reason}"
+    return f"{about}: labeled as {kind} by {label.author} at {label.at:%Y-%m-%d %H:%M} UTC{reason}"
 
 
 def _label_of(alert: Alert, author: str, truth: bool, reason: str) -> Label:

@@ -17,7 +17,7 @@ from dqx_airflow.dql.syntax.syntax_errors import LONGEST_KEYWORD, NEAR
 
 _STATEMENT = re.compile(
     r"""
-      "[^"\\\n]*(?:\\.[^"\\\n]*)*"?                # skipped whole: a brace in a text is no brace
+      "[^"\\\n]*(?:\\.[^"\\\n]*)*"?                # skipped whole, with the braces in it
     | `[^`\n]*`? | \#[^\n]*
     | (?:(?<=\n)|(?<=\{)|(?<=\}))[ \t]*(?P<word>   # a statement begins a line or follows a brace
         (?:suite|assert|check|profile|const|macro|use|import|export|availability_threshold

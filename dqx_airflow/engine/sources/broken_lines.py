@@ -27,9 +27,10 @@ _FAULTS = (csv_quotes.MISREAD, csv_quotes.SKIPPED, SOME_LINE, MORE_VALUES, DUPLI
 _WITH_SCHEMA = 'mend it, or declare the columns with schema="...", with which it is a failing row'
 _MEND = "mend it, or write the file again"
 _BREAKS = (
-    'set multiLine="true" if values have line breaks, or escape="\\"" if a backslash is no escape'
+    'set multiLine="true" if values have line breaks, '
+    'or escape="\\"" if a backslash is not an escape'
 )
-_CLOSE = 'close the quotes, or set escape="\\"" if a backslash is no escape'
+_CLOSE = 'close the quotes, or set escape="\\"" if a backslash is not an escape'
 _STATED = "correct the option escape: none of its values reads all of the file, if both occur"
 _AFTER = (
     'double the quotes within values and set escape="\\"", or set quote="" if they are part of the '

@@ -187,7 +187,7 @@ class _TextFormat:
             line += read[: error.start].count(b"\n")
             return _Fault(
                 f"is not valid {self.encoding}: byte 0x{read[error.start]:02X} in line {line}",
-                'set the option encoding to the one of the file, such as encoding="ISO-8859-1"',
+                'set the option encoding to what the file has, such as encoding="ISO-8859-1"',
             )
 
 
