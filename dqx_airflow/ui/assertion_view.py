@@ -39,7 +39,12 @@ class AssertionView:
 
     @property
     def state(self) -> str:
-        """Its displayed status: a failure that does not block is a warning."""
+        """Its displayed status: a failure that does not block is a warning, unless someone has
+        accepted or waived it."""
+        if self.verdict.status is Status.FAILED and self.verdict.accepted_by:
+            return "accepted"
+        if self.verdict.status is Status.FAILED and self.verdict.waived_by:
+            return "waived"
         if self.verdict.status is Status.FAILED and not self.blocks:
             return "warned"
         return "not evaluated" if self.lacks else self.verdict.status.value

@@ -10,7 +10,9 @@ from uuid import UUID, uuid4, uuid5
 
 from dqx_airflow.results.decisions import why_not_acceptable
 from dqx_airflow.results.incidents import (
+    ACCEPTED,
     ACKNOWLEDGED,
+    KEPT,
     Incident,
     IncidentNote,
     JudgedRows,
@@ -140,6 +142,7 @@ class InShort:
 
     `since` is the first date of the data, `found` the time of the first verdict; `worst` the worst
     failure on the newest date, `failing` its rows, and `others` the number of other failures.
+    `answer` is the answer to the question of the gate that left the newest date blocked.
     `arrival` is the commit or file that brought the rows of the newest date, of `dataset`.
     """
 
@@ -149,6 +152,7 @@ class InShort:
     failing: str
     others: int
     held_back: HeldBack
+    answer: str
     dataset: str
     arrival: Arrival | None
     downstream: Downstream
@@ -305,6 +309,23 @@ def decision_in_words(note: IncidentNote) -> str:
     return f"{verb} by {note.author} at {note.at:%Y-%m-%d %H:%M} UTC{reason}"
 
 
+def answer_to(incident: Incident, report: GateReport | None) -> str:
+    """The answer to the question of a gate whose data is blocked all the same, in the words of its
+    notice: `kept blocked by op: not now`. Empty without an answer about the last run.
+
+    :param report: the last bad report.
+    """
+    answers = [note for note in incident.notes if note.kind in (ACCEPTED, KEPT)]
+    if not answers:
+        return ""
+    last = answers[-1]
+    by = f"by {last.author}{f': {last.text}' if last.text else ''}"
+    if last.kind == KEPT:
+        return f"{KEPT} {by}" if last.at >= incident.last.finished_at else ""
+    is_void = report is not None and report.answered is not None
+    return f"the answer {by} no longer applies, since data or rules have changed" if is_void else ""
+
+
 def end_of(incident: Incident) -> str:
     """How an incident ended, and by whom."""
     decision = Ended(incident, ()).decision
@@ -362,6 +383,7 @@ def in_short(dates: OpenDates, owners: str, contract: EnforcedContract | None) -
         failing=worst.failing if worst else "",
         others=max(len(of_newest) - 1, 0),
         held_back=dates.held_back,
+        answer=answer_to(newest, dates.reports.get(newest.last.run_id)),
         dataset=dataset,
         arrival=arrival,
         downstream=dates.downstream,

@@ -41,7 +41,16 @@ from dqx_airflow.ui.source_view import changed_lines, sources_of
 from dqx_airflow.ui.store import Answer, StoreClient
 from dqx_airflow.ui.stored_summaries import last_judged, with_summaries
 from dqx_airflow.ui.summary_view import view_of_summary
-from dqx_airflow.values import NO_REPORT, FailingRow, GateReport, Outcome, SourceFile, worst_outcome
+from dqx_airflow.values import (
+    NO_REPORT,
+    FailingRow,
+    GateReport,
+    Outcome,
+    SourceFile,
+    Status,
+    Verdict,
+    worst_outcome,
+)
 from dqx_airflow.values.report import ShadowReport, Waiver
 from dqx_airflow.values.typed_values import days_before
 
@@ -488,6 +497,7 @@ def _report_page(
         chosen=chosen,
         attempts=_attempts(found.reports),
         history=history,
+        let=_let_through(view),
         changes=_changes(chosen, good),
         changed_lines=changed,
         shadow_changes=shadow_changes(chosen) if chosen is not None else [],
@@ -528,6 +538,31 @@ def _deciding(
         "latest": datetime.now(timezone.utc).date() + LONGEST_WAIVER,
         "shown": " ".join(sorted(bad.run_id for bad in incident.last_of_each)),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class LetThrough:
+    """Failures that did not stop a gate: the worst one, the number of the others, and who has let
+    them pass, and why."""
+
+    verdict: Verdict
+    others: int
+    decisions: tuple[str, ...]
+
+
+def _let_through(view: report_view.ReportView) -> LetThrough | None:
+    """The failures of a gate that was accepted or warned; None if its headline says more: rows that
+    were not promoted, or assertions that were not evaluated."""
+    if view.outcome not in (Outcome.ACCEPTED, Outcome.WARNED) or view.partial is not None:
+        return None
+    failed = [one for one in view.verdicts if one.status is Status.FAILED]
+    is_more = any(view.lacks(one) or one.status is Status.ERROR for one in view.verdicts)
+    is_missing = any(one.version is None for one in view.promotions)
+    if not failed or is_more or is_missing or view.not_evaluated or view.more_verdicts:
+        return None
+    decisions = [one.accepted_by or one.waived_by or "" for one in failed]
+    in_words = [f"{words[:1].upper()}{words[1:]}" for words in dict.fromkeys(decisions) if words]
+    return LetThrough(failed[0], len(failed) - 1, tuple(in_words))
 
 
 def _assertions(

@@ -235,10 +235,19 @@ def without_invisible(text: str) -> str:
     return without_controls(shortened, keep="\n")
 
 
+_DOCS = "https://github.com/dqx-airflow/dqx-airflow/blob/main/dqx_airflow/docs"
+
+
+def documentation(page: str) -> str:
+    """The address of a page of the documentation, such as `contracts.md#contacts-and-runbooks`."""
+    return f"{_DOCS}/{page}"
+
+
 _CALLED_BY_PAGES = (
     address,
     dag_address,
     dag_run_address,
+    documentation,
     gate_address,
     incident_address,
     report_address,

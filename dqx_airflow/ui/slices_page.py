@@ -3,7 +3,7 @@ no report; and the forms that clear them, and that close those without a report.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 from functools import cache, partial
@@ -24,6 +24,7 @@ from dqx_airflow.ui.deciding import HeldBack
 from dqx_airflow.ui.open_slices import OpenSlice, key_of_slice, slices_of, what_became_of
 from dqx_airflow.ui.responses import Form, Page, Refused, form_token
 from dqx_airflow.ui.store import StoreClient
+from dqx_airflow.ui.summary_view import view_of_summary
 from dqx_airflow.values import NO_REPORT
 from dqx_airflow.values.typed_values import days_before
 
@@ -45,19 +46,20 @@ class SlicesPage(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GateDates:
-    """The open dates of a gate, with the targets that lack their rows, and the owners of its
-    DAG. `gate` is its name in the results."""
+    """The open dates of a gate, and the owners of its DAG. `gate` is its name in the results,
+    `promotes_to` the targets of its last report."""
 
     gate: str
     dag_id: str
     task_id: str
     owners: str
     slices: tuple[OpenSlice, ...]
+    promotes_to: tuple[str, ...]
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The targets that lack rows."""
-        return HeldBack.of([one.judged for one in self.slices]).targets
+        """The targets that lack rows; of dates without a report, those of the last report."""
+        return HeldBack.of([one.judged for one in self.slices]).targets or self.promotes_to
 
 
 _DAYS_SHOWN = 21
@@ -82,6 +84,24 @@ class DatesPicture:
 
     days: tuple[date, ...]
     rows: tuple[tuple[GateDates, tuple[DaySign, ...]], ...]
+
+
+def _targets_of(
+    recent: Sequence[airflow.TaskRun], gates: Collection[tuple[str, str]]
+) -> dict[tuple[str, str], tuple[str, ...]]:
+    """The targets in the last report of each gate, by DAG and task.
+
+    :param recent: the last runs, newest first.
+    """
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    for run in recent:
+        gate = run.dag_id, run.task_id
+        if gate in found or gate not in gates:
+            continue
+        report = view_of_summary(run.pushed)
+        if report is not None:
+            found[gate] = tuple(one.location for one in report.promotions)
+    return found
 
 
 def _picture(client: StoreClient, gates: Sequence[GateDates]) -> DatesPicture:
@@ -150,6 +170,7 @@ def slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep) -> Page[SlicesP
     by_gate: dict[tuple[str, str], list[OpenSlice]] = {}
     for one in rows:
         by_gate.setdefault((one.dag_id, one.task_id), []).append(one)
+    targets = _targets_of(recent, by_gate)
     gates = [
         GateDates(
             gate=own[-1].gate,
@@ -157,6 +178,7 @@ def slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep) -> Page[SlicesP
             task_id=task_id,
             owners=tasks.dags.get(dag_id, airflow.GateDag()).owners,
             slices=tuple(own),
+            promotes_to=targets.get((dag_id, task_id), ()),
         )
         for (dag_id, task_id), own in by_gate.items()
     ]

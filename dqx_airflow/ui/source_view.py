@@ -189,6 +189,8 @@ def _marked(texts: Mapping[int, str], marks: _Marks) -> dict[int, SourceLine]:
         verdict = assertion.verdict
         is_bad = report_view.is_bad(assertion.verdict)
         state = assertion.state if is_bad else verdict.status.value
+        if state in ("accepted", "waived"):
+            state = "warned"
         for number in range(span.line, min(span.end_line, span.line + _SHORT_FILE) + 1):
             if number in texts and number not in lines:
                 lines[number] = _line(number, texts[number], span, state)

@@ -117,7 +117,7 @@ def test_gates_are_listed_with_the_outcome_of_each_dataset(get: Get, scene: Scen
     scene.ran(report, dag_id="shop", number=50)
     page = Html(get("contract", id="orders").text)
     assert (
-        "✕ blocked lake.gate orders.id.null_share: null_count(id) / num_rows() is 50%" in page.text
+        "✕ blocked lake.gate 50% of orders have no id · orders.id.null_share · limit" in page.text
     )
     assert "orders 1 of 1 failed returns 0 of 1 failed" in page.text
     assert "✕ blocked lake.gate" in Html(get(page.links["lake.gate"]).text).text

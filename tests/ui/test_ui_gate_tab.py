@@ -30,7 +30,7 @@ def test_the_tab_shows_the_outcome_and_every_assertion(tab: Get, scene: Scene) -
     assert "50% of orders have no id ( limit < MAX_NULLS (10%) )" in page.text
     assert "✕ failed orders.id.null_share P0 50% , limit < MAX_NULLS (10%)" in page.text
     assert "orders.dql :5 null_count(id) / num_rows() < MAX_NULLS (10%)" in page.text
-    assert "✓ passed P1 orders.not_empty num_rows() 5,000 rows > 0" in page.text
+    assert "✓ passed P1 orders.not_empty num_rows() 5,000 rows limit > 0" in page.text
     assert "value from scan" in page.text
     assert report.run_id in page.text
     assert f"dql results show {report.run_id[:8]} --rows --results-root {scene.root}" in page.text
@@ -258,7 +258,7 @@ def test_instances_of_a_mapped_gate_are_chosen_from(tab: Get, scene: Scene) -> N
     page = Html(tab().text)
     assert "A mapped task: 2 instances" in page.text
     assert "0 ✓ passed" in page.text
-    assert "1 ✕ blocked orders.id.null_share: null_count(id) / num_rows() is 50%" in page.text
+    assert "1 ✕ blocked 50% of orders have no id · orders.id.null_share" in page.text
     assert "map_index=1" in page.links["1"]
     assert "✕ blocked lake.gate" in Html(tab(map_index="1").text).text
 

@@ -86,9 +86,9 @@ def test_neighbouring_open_slices_are_shown_with_all_dates_and_failures(
     assert "rows held back 10,000 rows not in s3://lake/silver" in page.text
     assert "2024-03-19 ✕ blocked ✕ 50% ✕ 0 rows 5,000 rows 03-19 12:00 UTC" in page.text
     assert "2024-03-20 ✕ blocked ✕ 50% not checked 5,000 rows 03-20 12:00 UTC" in page.text
-    assert "50% < MAX_NULLS (10%) 2024-03-20" in page.text
-    assert "50% < MAX_NULLS (10%) 2024-03-19" in page.text
-    assert "0 rows > 0 2024-03-19" in page.text
+    assert "50% limit < MAX_NULLS (10%) 2024-03-20" in page.text
+    assert "50% limit < MAX_NULLS (10%) 2024-03-19" in page.text
+    assert "0 rows limit > 0 2024-03-19" in page.text
     assert (
         "First bad and last good content orders: first bad version 99, 5,000 rows of 2024-03-19, "
         "last good version 98, 5,000 rows of 2024-03-18; s3://lake/orders"
@@ -131,7 +131,7 @@ def test_all_suites_that_stopped_the_task_are_on_one_page(
                 scene.store(replace(report, attempt=attempt))
     page = Html(get(HERE).text)
     assert "lake.gate , 2 dates data of 2024-03-19 to 2024-03-20" in page.text
-    measured = "null_count(id) / num_rows() 50% < MAX_NULLS (10%)"
+    measured = "null_count(id) / num_rows() 50% limit < MAX_NULLS (10%)"
     assert f"Orders.id lake.gate/Orders {measured} 2024-03-19" in page.text
     assert f"Strict.id lake.gate/Strict {measured} 2024-03-20" in page.text
     form = form_of(get(HERE, "eve").text, "comment")
@@ -538,7 +538,9 @@ def test_an_accepted_report_is_shown_as_such(tab: Get, get: Get, scene: Scene) -
     )
     scene.store(again)
     page = Html(tab(attempt=report.attempt.id).text)
-    assert "accepted by eve: a holiday" in page.text
+    assert "50% of orders have no id ( limit < MAX_NULLS (10%) ). Accepted by eve" in page.text
+    assert "✓ accepted orders.id.null_share" in page.text
+    assert "1 accepted 1 passed" in page.text
     assert "Accept this data" not in page.text
     assert "✓ accepted lake.gate" in Html(get(HERE).text).text
     assert "accepted" in Html(get("runs?dag_id=lake&task_id=gate").text).text

@@ -77,6 +77,51 @@ def test_a_gate_that_waits_says_so_on_every_page(get: Get, scene: Scene) -> None
         assert place in [link["href"] for link in html.all("a", target="_top")], page
 
 
+def test_the_last_bar_of_a_gate_that_waits_waits(get: Get, scene: Scene) -> None:
+    scene.days("p")
+    report = report_of(2, on=DAY + timedelta(days=1), datasets=HELD)
+    report = scene.ran(report, number=2)
+    scene.asks(report.attempt.id, UNTIL, KEEP)
+    tab = f"gate?dag_id=lake&run_id=scheduled__{DAY + timedelta(days=1)}&task_id=gate&map_index=-1"
+    page = Html(get(tab).text)
+    assert page.all("a", class_="waiting")
+    assert "not promoted: the gate waits for an answer" in page.text
+
+
+@pytest.mark.parametrize(
+    ("kind", "answered", "words"),
+    [
+        ("kept blocked", None, "Kept blocked by op: not now."),
+        (
+            "accepted",
+            "2024-03-20T12:00:30+00:00",
+            "The answer by op: not now no longer applies, since data or rules have changed.",
+        ),
+        ("comment", None, ""),
+    ],
+)
+def test_after_an_answer_the_pages_have_the_words_of_the_notice(
+    get: Get, scene: Scene, kind: str, answered: str | None, words: str
+) -> None:
+    scene.ran(report_of(datasets=HELD, answered=answered))
+    at = NOON + timedelta(minutes=5)
+    note = IncidentNote("lake.gate", DAY, kind, "op", "not now", run_id="earlier", at=at)
+    write_notes(StoredResults(str(scene.root)), [note])
+    tab = f"gate?dag_id=lake&run_id=scheduled__{DAY}&task_id=gate&map_index=-1"
+    for page in (HERE, tab):
+        head = Html(get(page).text).text.partition("since data of")[0]
+        assert words in head
+        assert bool(words) == ("op" in head.partition("50%")[2])
+
+
+def test_a_gate_without_a_report_keeps_its_target(get: Get, scene: Scene) -> None:
+    scene.ran(report_of(1, outcome=Outcome.PASSED, verdicts=(NULLS,), datasets=THERE))
+    scene.task(on=DAY + timedelta(days=1), number=70)
+    text = Html(get("slices").text).text
+    assert "lake.gate → s3://lake/silver" in text
+    assert "no target" not in text
+
+
 def test_a_question_without_an_end_has_none(get: Get, scene: Scene) -> None:
     waiting(scene, until=None)
     (row,) = json_of(get, "board")["rows"]

@@ -307,6 +307,14 @@ class Scene:
             connection.commit()
             connection.exec_driver_sql("PRAGMA foreign_keys = ON")
 
+    def go_on(self) -> None:
+        """No DAG is paused."""
+        from airflow.models.dag import DagModel
+        from sqlalchemy import update
+
+        self.session.execute(update(DagModel).values(is_paused=False))
+        self.session.commit()
+
     def serialized(self, dag: Any) -> None:
         """A DAG as Airflow keeps it."""
         from airflow.models.serialized_dag import SerializedDagModel
