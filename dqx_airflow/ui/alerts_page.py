@@ -24,7 +24,7 @@ from dqx_airflow.results.alerts import (
 from dqx_airflow.results.query import equals
 from dqx_airflow.results.schema import RUNS, as_utc
 from dqx_airflow.results.stored_labels import Label, write_labels
-from dqx_airflow.ui import airflow, responses
+from dqx_airflow.ui import airflow, airflow_dags, airflow_users, responses
 from dqx_airflow.ui.alert_lines import AlertLine, judged_alike, lines_of, rows_judged
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.assertion_view import SPARK_HEIGHT, SPARK_WIDTH
@@ -168,8 +168,8 @@ class AlertsPage(NamedTuple):
 
 @router.get("/alerts")
 def alerts(
-    visitor: airflow.VisitorDep,
-    tasks: airflow.TasksDep,
+    visitor: airflow_users.VisitorDep,
+    tasks: airflow_dags.TasksDep,
     filters: Annotated[AlertFilters, Depends()],
 ) -> responses.Page[AlertsPage]:
     """The failures of the last weeks in the gates that the user may read."""
@@ -230,14 +230,16 @@ def _key_of(alert: Alert) -> str:
 
 
 @router.post("/label")
-def label(visitor: airflow.VisitorDep, form: responses.Form) -> Response:
+def label(visitor: airflow_users.VisitorDep, form: responses.Form) -> Response:
     """Stores a user's label of failures: first in Airflow's audit log, then in the label table."""
     truth, reason = responses.chosen(form, _GROUND_TRUTH, "ground_truth", "reason", _LONGEST_REASON)
     with responses.one_at_a_time():
         return _label(visitor, form, truth, reason)
 
 
-def _label(visitor: airflow.Visitor, form: Mapping[str, str], truth: bool, reason: str) -> Response:
+def _label(
+    visitor: airflow_users.Visitor, form: Mapping[str, str], truth: bool, reason: str
+) -> Response:
     """Stores labels, unless these alerts have them already.
 
     :raises Refused: someone else has labelled one of the alerts after the page was made.
@@ -316,7 +318,9 @@ def _facts_of(alert: Alert, new_label: Label) -> dict[str, Any]:
     }
 
 
-def _one_alert(visitor: airflow.Visitor, form: Mapping[str, str]) -> tuple[Alert, airflow.TaskRef]:
+def _one_alert(
+    visitor: airflow_users.Visitor, form: Mapping[str, str]
+) -> tuple[Alert, airflow.TaskRef]:
     """The alert in the form of a tab, with its task, which the user may edit.
 
     :raises Refused: there is none, or the user may not.
@@ -339,7 +343,7 @@ def _one_alert(visitor: airflow.Visitor, form: Mapping[str, str]) -> tuple[Alert
 
 
 def _picked(
-    visitor: airflow.Visitor, form: Mapping[str, str]
+    visitor: airflow_users.Visitor, form: Mapping[str, str]
 ) -> list[tuple[Alert, airflow.TaskRef]]:
     """The checked alerts of the list, with their tasks.
 
@@ -347,7 +351,7 @@ def _picked(
     """
     keys = {*form[responses.PICKED].split()}
     client = responses.store_client()
-    tasks = airflow.gate_tasks(visitor)
+    tasks = airflow_dags.gate_tasks(visitor)
     rows = gate_rows(airflow.recent_runs(visitor.session, tasks.tasks), tasks.dags)
     gates = client.ask(lambda store: store.gates_of(recent_attempts(rows)))
     answer = client.ask(lambda store: recent_alerts(store, gates.found))

@@ -10,7 +10,7 @@ from importlib import import_module
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException as StarletteHTTPException
 
-from dqx_airflow.ui.airflow import SIGNED_IN
+from dqx_airflow.ui.airflow_users import SIGNED_IN
 from dqx_airflow.ui.api import PREFIX, description_of, in_form_of
 from dqx_airflow.ui.responses import HEADERS, ICON, Notice, Refused
 from dqx_airflow.ui.site import MODULES

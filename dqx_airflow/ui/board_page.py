@@ -20,17 +20,9 @@ from dqx_airflow.results.incidents import CLOSED, WAITING, Incident, IncidentNot
 from dqx_airflow.results.query import RunsWanted, StoredResults
 from dqx_airflow.results.schema import as_utc
 from dqx_airflow.ui import report_view
-from dqx_airflow.ui.airflow import (
-    DEPTH,
-    GateDag,
-    Question,
-    TaskRun,
-    TasksDep,
-    Visitor,
-    VisitorDep,
-    deadlines_of,
-    gate_tasks,
-)
+from dqx_airflow.ui.airflow import DEPTH, Question, TaskRun
+from dqx_airflow.ui.airflow_dags import GateDag, TasksDep, deadlines_of, gate_tasks
+from dqx_airflow.ui.airflow_users import Visitor, VisitorDep
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.deciding import HeldBack
 from dqx_airflow.ui.json_members import NotInJson

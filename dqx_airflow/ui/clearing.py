@@ -10,7 +10,7 @@ from typing import Any
 from fastapi import Response
 
 from dqx_airflow.results.incidents import Incident
-from dqx_airflow.ui import airflow
+from dqx_airflow.ui import airflow, airflow_clearing, airflow_users
 from dqx_airflow.ui.responses import Notice, Refused, back_to, form_token, render
 
 VERSIONS: Mapping[str, bool | None] = {"": None, "latest": True, "run": False}
@@ -19,7 +19,7 @@ version of the run."""
 
 
 def clear_tasks(
-    visitor: airflow.Visitor,
+    visitor: airflow_users.Visitor,
     tasks: Sequence[airflow.TaskRef],
     dates: Sequence[date | None],
     form: Mapping[str, str],
@@ -38,13 +38,13 @@ def clear_tasks(
     require_may_clear(visitor, tasks)
     if not form.get("confirmed") and (waiting := _waiting(visitor.session, tasks)):
         return confirmation(visitor, waiting, form, action, back)
-    at_rest = [task for task in tasks if airflow.is_at_rest(visitor.session, task)]
+    at_rest = [task for task in tasks if airflow_clearing.is_at_rest(visitor.session, task)]
     if not at_rest:
         return _nothing_to_clear(visitor.session, tasks)
     for task in at_rest:
-        latest = airflow.runs_on_latest(visitor.session, task.dag_id, on_latest)
+        latest = airflow_clearing.runs_on_latest(visitor.session, task.dag_id, on_latest)
         visitor.record("dqx clear", task, {"dates": dates, "on_latest_version": latest})
-    airflow.clear(visitor.session, at_rest, on_latest=on_latest)
+    airflow_clearing.clear(visitor.session, at_rest, on_latest=on_latest)
     return back_to(back)
 
 
@@ -52,7 +52,7 @@ def _nothing_to_clear(session: Any, tasks: Sequence[airflow.TaskRef]) -> Respons
     """The answer if all tasks run already: it says who has cleared them."""
     words = "All of these tasks are waiting or running."
     for task in tasks[:_MOST_NAMED]:
-        by = airflow.last_cleared(session, task, _CLEARING_EVENTS)
+        by = airflow_clearing.last_cleared(session, task, _CLEARING_EVENTS)
         if by is not None:
             author, at = by
             words += f" {author} cleared {task.dag_id}.{task.task_id} of run {task.run_id} at "
@@ -86,7 +86,7 @@ def _waiting(
 
 
 def confirmation(
-    visitor: airflow.Visitor,
+    visitor: airflow_users.Visitor,
     waiting: Sequence[tuple[airflow.TaskRef, airflow.Question]],
     form: Mapping[str, str],
     action: str,
@@ -101,7 +101,7 @@ def confirmation(
 
 
 def require_clearable(
-    visitor: airflow.Visitor, about: Sequence[Incident]
+    visitor: airflow_users.Visitor, about: Sequence[Incident]
 ) -> tuple[airflow.TaskRef, ...]:
     """The tasks of incidents, all of which the user may clear.
 
@@ -112,7 +112,7 @@ def require_clearable(
     return tasks
 
 
-def require_may_clear(visitor: airflow.Visitor, tasks: Sequence[airflow.TaskRef]) -> None:
+def require_may_clear(visitor: airflow_users.Visitor, tasks: Sequence[airflow.TaskRef]) -> None:
     """Returns if there are tasks, and the user may clear all of them.
 
     :raises Refused: otherwise.

@@ -13,7 +13,9 @@ from fastapi import Query, Response
 
 from dqx_airflow.results.query import ContractRun
 from dqx_airflow.ui import report_view, responses
-from dqx_airflow.ui.airflow import DEPTH, SessionDep, TaskRun, TasksDep, instance_of
+from dqx_airflow.ui.airflow import DEPTH, TaskRun, instance_of
+from dqx_airflow.ui.airflow_dags import TasksDep
+from dqx_airflow.ui.airflow_users import SessionDep
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.board_page import GateRow, counts_line, gate_rows, past_of_gates
 from dqx_airflow.ui.stored_summaries import reported_runs

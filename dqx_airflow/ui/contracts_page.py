@@ -10,7 +10,8 @@ from typing import Annotated, NamedTuple
 from fastapi import Depends
 
 from dqx_airflow.ui import responses
-from dqx_airflow.ui.airflow import SessionDep, TasksDep
+from dqx_airflow.ui.airflow_dags import TasksDep
+from dqx_airflow.ui.airflow_users import SessionDep
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.board_page import GateRow, gate_rows
 from dqx_airflow.ui.index_rows import IndexFilters, last_run_of, outcomes_of

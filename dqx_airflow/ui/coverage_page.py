@@ -14,7 +14,7 @@ from typing import Annotated, Any, NamedTuple
 from fastapi import Depends
 
 from dqx_airflow.lineage.coverage import Flow, TableCoverage, event_files, jobs_of
-from dqx_airflow.ui import airflow
+from dqx_airflow.ui import airflow_dags, airflow_settings, airflow_users
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.board_page import gate_rows, recent_attempts
 from dqx_airflow.ui.responses import Filters, Page, PageNumber, Paging, store_client
@@ -53,8 +53,8 @@ class CoveragePage(NamedTuple):
 
 @router.get("/coverage")
 def coverage(
-    visitor: airflow.VisitorDep,
-    tasks: airflow.TasksDep,
+    visitor: airflow_users.VisitorDep,
+    tasks: airflow_dags.TasksDep,
     filters: Annotated[CoverageFilters, Depends()],
     page: PageNumber,
 ) -> Page[CoveragePage]:
@@ -62,7 +62,7 @@ def coverage(
     coverage` lists them."""
     client = store_client()
     rows = [*gate_rows(reported_runs(visitor.session, client, tasks.tasks), tasks.dags)]
-    dags = airflow.dag_ids(visitor.session)
+    dags = airflow_dags.dag_ids(visitor.session)
     visitor.session.close()
     gates = client.ask(lambda store: store.gates_of(recent_attempts(rows)))
     # About 600 reports in all: the store answers in half a second, however many gates there are.
@@ -108,7 +108,7 @@ def _readable(dags: frozenset[str], reads: Callable[[str], bool]) -> Callable[[_
 
 def _add_events(flow: Flow, is_wanted: Callable[[_Event], bool]) -> str | None:
     """Adds the configured events of this server, newest files first; returns a note, or None."""
-    configured = airflow.lineage_events()
+    configured = airflow_settings.lineage_events()
     if configured is None:
         return _NO_EVENTS
     wrong = []

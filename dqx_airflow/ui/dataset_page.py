@@ -14,7 +14,9 @@ from fastapi import Response
 from dqx_airflow.diagnostics.verdicts import is_age
 from dqx_airflow.lineage.names import trimmed_location
 from dqx_airflow.ui import board_page, report_view, responses
-from dqx_airflow.ui.airflow import SessionDep, TaskRun, TasksDep, instance_of
+from dqx_airflow.ui.airflow import TaskRun, instance_of
+from dqx_airflow.ui.airflow_dags import TasksDep
+from dqx_airflow.ui.airflow_users import SessionDep
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.assertion_view import WIDE_HEIGHT, WIDE_WIDTH, histories
 from dqx_airflow.ui.board_page import GateRow, counts_line, gate_rows

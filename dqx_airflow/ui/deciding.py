@@ -19,7 +19,7 @@ from dqx_airflow.results.incidents import (
     groups_of,
 )
 from dqx_airflow.results.report_rows import RunRow
-from dqx_airflow.ui import airflow
+from dqx_airflow.ui import airflow, airflow_clearing, airflow_dags, airflow_users
 from dqx_airflow.ui.clearing import tasks_of
 from dqx_airflow.ui.report_view import view_of_report
 from dqx_airflow.ui.store import StoreClient
@@ -124,9 +124,9 @@ class Downstream:
     @classmethod
     def of(cls, session: Any, dag_id: str, task_id: str, run_id: str) -> Downstream:
         """Queries Airflow for the tasks and the assets after a gate, in a run."""
-        after = tuple(sorted(airflow.graph_of_dag(session, dag_id).after(task_id)))
-        assets = airflow.assets_of(session, dag_id, [task_id, *after])
-        return cls(after, assets, airflow.deadline_of(session, dag_id, run_id))
+        after = tuple(sorted(airflow_dags.graph_of_dag(session, dag_id).after(task_id)))
+        assets = airflow_dags.assets_of(session, dag_id, [task_id, *after])
+        return cls(after, assets, airflow_dags.deadline_of(session, dag_id, run_id))
 
     @property
     def dags(self) -> tuple[str, ...]:
@@ -207,7 +207,7 @@ class WaysOut:
     """
 
     incidents: tuple[Incident, ...]
-    clearing: airflow.Clearing | None
+    clearing: airflow_clearing.Clearing | None
     questions: tuple[airflow.Question, ...]
     downstream: Downstream
     held_back: HeldBack
@@ -349,7 +349,7 @@ class OpenDates:
     faults: Sequence[Fault]
     judged: Mapping[str, tuple[JudgedRows, ...]]
     downstream: Downstream
-    clearings: Sequence[airflow.Clearing]
+    clearings: Sequence[airflow_clearing.Clearing]
     questions: Mapping[str, airflow.Question]
     since: date | None = None
 
@@ -392,7 +392,7 @@ def in_short(dates: OpenDates, owners: str, contract: EnforcedContract | None) -
     )
 
 
-def ways_out(visitor: airflow.Visitor, client: StoreClient, dates: OpenDates) -> WaysOut:
+def ways_out(visitor: airflow_users.Visitor, client: StoreClient, dates: OpenDates) -> WaysOut:
     """What a user can do about open dates."""
     dag_id = dates.task.dag_id
     edits = visitor.may_edit(dag_id)

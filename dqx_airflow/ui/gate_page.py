@@ -27,7 +27,15 @@ from dqx_airflow.results.incidents import (
 from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.stored_labels import Label
 from dqx_airflow.results.what_changed import Changes, is_good_before, what_changed
-from dqx_airflow.ui import airflow, deciding, report_view, responses
+from dqx_airflow.ui import (
+    airflow,
+    airflow_clearing,
+    airflow_dags,
+    airflow_users,
+    deciding,
+    report_view,
+    responses,
+)
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.assertion_view import AssertionView, assertion_view, histories
 from dqx_airflow.ui.board_page import GateRow, gate_rows
@@ -72,7 +80,7 @@ class Stopper:
 def stopped_by(run: airflow.TaskRun, session: Any) -> tuple[Stopper, ...]:
     """The tasks that stopped a task, gates first; in the whole run if the graph of the DAG is
     unknown."""
-    before = airflow.graph_of_dag(session, run.dag_id).before(run.task_id)
+    before = airflow_dags.graph_of_dag(session, run.dag_id).before(run.task_id)
     stoppers = []
     for gate_run in airflow.ended_gates(session, run):
         if before and gate_run.task_id not in before:
@@ -210,7 +218,7 @@ class RequestedInstance:
     map_index: str = ""
     attempt: str = ""
 
-    def runs(self, session: airflow.SessionDep) -> tuple[airflow.TaskRun, ...]:
+    def runs(self, session: airflow_users.SessionDep) -> tuple[airflow.TaskRun, ...]:
         """The instances that Airflow knows: several without the map index of a mapped task."""
         index = responses.whole_number(self.map_index)
         return airflow.task_runs(session, self.dag_id, self.run_id, self.task_id, index)
@@ -237,8 +245,8 @@ class GatePage(NamedTuple):
     shadow: ShadowReport | None
     waivers: list[Waiver]
     labels: tuple[Label, ...]
-    clearing: airflow.Clearing | None
-    mark: airflow.Mark | None
+    clearing: airflow_clearing.Clearing | None
+    mark: airflow_dags.Mark | None
     problem: str | None
 
 
@@ -331,7 +339,10 @@ _DAYS_AROUND = 14
 
 
 def _open_dates(
-    session: Any, client: StoreClient, found: _TaskReports, clearing: airflow.Clearing | None
+    session: Any,
+    client: StoreClient,
+    found: _TaskReports,
+    clearing: airflow_clearing.Clearing | None,
 ) -> deciding.OpenDates | None:
     """The displayed date of a blocked or broken gate, with the open dates beside it; None if it is
     not open, or the store does not have it."""
@@ -374,9 +385,9 @@ def _open_dates(
     )
 
 
-@router.get("/gate", dependencies=[airflow.READS_DAG])
+@router.get("/gate", dependencies=[airflow_users.READS_DAG])
 def gate(
-    visitor: airflow.VisitorDep,
+    visitor: airflow_users.VisitorDep,
     instance: Annotated[RequestedInstance, Depends()],
     filters: Annotated[GateFilters, Depends()],
 ) -> Tab | Response:
@@ -406,7 +417,7 @@ def gate(
 
 
 def _no_report_page(
-    visitor: airflow.Visitor,
+    visitor: airflow_users.Visitor,
     client: StoreClient,
     run: airflow.TaskRun,
     stoppers: tuple[Stopper, ...],
@@ -417,7 +428,7 @@ def _no_report_page(
     task = (run.dag_id, run.task_id)
     recent = airflow.recent_runs(session, [task])
     known = runs_without_report(client, [run], recent)
-    slices = slices_of(session, client, airflow.GateTasks(frozenset([task]), {}), recent)
+    slices = slices_of(session, client, airflow_dags.GateTasks(frozenset([task]), {}), recent)
     own = [
         one
         for one in slices.open
@@ -425,7 +436,7 @@ def _no_report_page(
         and one.task is not None
         and (one.task.run_id, one.map_index) == (run.run_id, run.map_index)
     ]
-    clearing = airflow.clearing_of(session, own[0].task) if own and own[0].task else None
+    clearing = airflow_clearing.clearing_of(session, own[0].task) if own and own[0].task else None
     session.close()
     edits = visitor.may_edit(run.dag_id)
     objections = deciding.objections(
@@ -460,7 +471,7 @@ def _is_other_task(run: airflow.TaskRun) -> bool:
 
 
 def _report_page(
-    visitor: airflow.Visitor,
+    visitor: airflow_users.Visitor,
     client: StoreClient,
     found: _TaskReports,
     view: report_view.ReportView,
@@ -481,7 +492,7 @@ def _report_page(
     changed = _changed_lines(client, context.sources.found, good)
     assertions = _assertions(found.run, view, history)
     clearing = _clearing(visitor.session, found, view.outcome)
-    mark = airflow.mark_of(visitor.session, found.run)
+    mark = airflow_dags.mark_of(visitor.session, found.run)
     visitor.session.close()
     page = _gate_page(found, view, context, assertions, filters, clearing, mark)
     parts = _parts(found.reports, chosen)
@@ -514,7 +525,7 @@ def _report_page(
 
 
 def _deciding(
-    visitor: airflow.Visitor,
+    visitor: airflow_users.Visitor,
     client: StoreClient,
     dates: deciding.OpenDates | None,
     found: _TaskReports,
@@ -524,7 +535,7 @@ def _deciding(
     if dates is None:
         return {"short": None, "ways": None}
     run, incident = found.run, dates.group[0]
-    owners = airflow.owners_of(visitor.session, run.dag_id)
+    owners = airflow_dags.owners_of(visitor.session, run.dag_id)
     return {
         "short": deciding.in_short(dates, owners, view.contract),
         "ways": deciding.ways_out(visitor, client, dates),
@@ -575,13 +586,15 @@ def _assertions(
     ]
 
 
-def _clearing(session: Any, found: _TaskReports, outcome: Outcome) -> airflow.Clearing | None:
+def _clearing(
+    session: Any, found: _TaskReports, outcome: Outcome
+) -> airflow_clearing.Clearing | None:
     """What clearing the task does; None if its newest report is good."""
     run = found.run
     if outcome not in _STOPS or found.is_superseded or found.is_forgotten:
         return None
     task = airflow.TaskRef(run.dag_id, run.run_id, run.task_id, run.map_index, run.label or None)
-    clearing = airflow.clearing_of(session, task)
+    clearing = airflow_clearing.clearing_of(session, task)
     session.close()
     return clearing
 
@@ -592,8 +605,8 @@ def _gate_page(
     context: _Context,
     assertions: Sequence[AssertionView],
     filters: GateFilters,
-    clearing: airflow.Clearing | None,
-    mark: airflow.Mark | None,
+    clearing: airflow_clearing.Clearing | None,
+    mark: airflow_dags.Mark | None,
 ) -> GatePage:
     now = datetime.now(timezone.utc)
     return GatePage(
@@ -618,9 +631,9 @@ def _attempt_in_links(chosen: GateReport | None, parts: Sequence[GateReport]) ->
     return responses.report_name(chosen.attempt.id, chosen.run_id if parts else "")
 
 
-@router.get("/rows.csv", dependencies=[airflow.READS_DAG])
+@router.get("/rows.csv", dependencies=[airflow_users.READS_DAG])
 def failing_rows(
-    session: airflow.SessionDep,
+    session: airflow_users.SessionDep,
     instance: Annotated[RequestedInstance, Depends()],
     check: str = "",
     assertion: str = "",
@@ -674,7 +687,9 @@ def reported(
     return _TaskReports(run, is_forgotten, reports, chosen, answer.problem)
 
 
-def _is_of_task(session: airflow.SessionDep, client: StoreClient, run: airflow.TaskRun) -> bool:
+def _is_of_task(
+    session: airflow_users.SessionDep, client: StoreClient, run: airflow.TaskRun
+) -> bool:
     """True if an attempt that Airflow has deleted belonged to the gate of this task: attempts of
     the task that Airflow still has reported on that gate."""
     if not run.attempt_id:

@@ -20,7 +20,14 @@ from dqx_airflow.results import incidents as records
 from dqx_airflow.results.incidents import ACCEPTED, ACKNOWLEDGED, CLOSED, COMMENT, Incident
 from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.what_changed import Changes, changes_before
-from dqx_airflow.ui import airflow, deciding, responses
+from dqx_airflow.ui import (
+    airflow,
+    airflow_clearing,
+    airflow_dags,
+    airflow_users,
+    deciding,
+    responses,
+)
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.clearing import clear_tasks, require_clearable, tasks_of, version_in
 from dqx_airflow.ui.questions import as_airflow_knows
@@ -73,8 +80,8 @@ class IncidentPage(NamedTuple):
     others: list[Incident]
     judged: dict[str, tuple[records.JudgedRows, ...]]
     questions: dict[str, airflow.Question]
-    clearings: list[airflow.Clearing]
-    marks: dict[str, airflow.Mark]
+    clearings: list[airflow_clearing.Clearing]
+    marks: dict[str, airflow_dags.Mark]
     last: list[ReportView]
     contract: EnforcedContract | None
     faults: tuple[deciding.Fault, ...]
@@ -88,9 +95,9 @@ class IncidentPage(NamedTuple):
     problem: str | None
 
 
-@router.get("/incident", dependencies=[airflow.READS_DAG])
+@router.get("/incident", dependencies=[airflow_users.READS_DAG])
 def incident(
-    visitor: airflow.VisitorDep,
+    visitor: airflow_users.VisitorDep,
     dag_id: str = "",
     task_id: str = "",
     map_index: str = "",
@@ -188,7 +195,7 @@ class _Context:
 
 
 def _page(
-    visitor: airflow.Visitor, client: StoreClient, found: _Found, task: airflow.TaskRef
+    visitor: airflow_users.Visitor, client: StoreClient, found: _Found, task: airflow.TaskRef
 ) -> Page[IncidentPage]:
     """The page of one of the incidents of a task."""
     group = found.group
@@ -202,7 +209,9 @@ def _page(
     clearings = []
     if group[0].is_open:
         refs = tasks_of(visitor.session, group)
-        clearings = [airflow.clearing_of(visitor.session, ref) for ref in refs[:_MOST_CLEARINGS]]
+        clearings = [
+            airflow_clearing.clearing_of(visitor.session, ref) for ref in refs[:_MOST_CLEARINGS]
+        ]
     last_run = group[0].last.run_key.dag_run_id
     downstream = deciding.Downstream.of(visitor.session, task.dag_id, task.task_id, last_run)
     page = _incident_page(
@@ -376,7 +385,7 @@ def _incident_page(
     context: _Context,
     faults: Sequence[deciding.Fault],
     waivers: list[Waiver],
-    clearings: list[airflow.Clearing],
+    clearings: list[airflow_clearing.Clearing],
     downstream: deciding.Downstream,
 ) -> IncidentPage:
     group = found.group
@@ -409,14 +418,14 @@ def _incident_page(
         changes=context.changes.found,
         waiting=_waiting(session, task, newest.last.run_key.dag_run_id, downstream.tasks),
         assets=dict(downstream.assets),
-        owners=airflow.owners_of(session, task.dag_id),
+        owners=airflow_dags.owners_of(session, task.dag_id),
         waivers=waivers,
         notes=_notes_of(group),
         problem=found.problem or context.problem,
     )
 
 
-def _marks(session: Any, group: Sequence[Incident]) -> dict[str, airflow.Mark]:
+def _marks(session: Any, group: Sequence[Incident]) -> dict[str, airflow_dags.Mark]:
     """The marks by hand of the tasks of incidents, by the id of the incident."""
     known = airflow.tasks_of(session, {one.last.attempt.id for one in group})
     marks = {}
@@ -425,7 +434,7 @@ def _marks(session: Any, group: Sequence[Incident]) -> dict[str, airflow.Mark]:
         if ref is None:
             continue
         for run in airflow.task_runs(session, ref.dag_id, ref.run_id, ref.task_id, ref.map_index):
-            mark = airflow.mark_of(session, run)
+            mark = airflow_dags.mark_of(session, run)
             if mark is not None:
                 marks[one.id] = mark
     return marks
@@ -435,7 +444,7 @@ def _waiting(
     session: Any, task: airflow.TaskRef, run_id: str, after: Sequence[str]
 ) -> list[tuple[airflow.TaskRef, str]]:
     """The next tasks of a run that Airflow knows, with their states."""
-    states = airflow.states_of(session, task.dag_id, run_id, after)
+    states = airflow_dags.states_of(session, task.dag_id, run_id, after)
     return [
         (airflow.TaskRef(task.dag_id, run_id, waiting_id, -1), states[waiting_id])
         for waiting_id in after
@@ -450,7 +459,7 @@ def _notes_of(group: Sequence[Incident]) -> list[records.IncidentNote]:
 
 
 @router.post("/incident")
-def change(visitor: airflow.VisitorDep, form: responses.Form) -> Response:
+def change(visitor: airflow_users.VisitorDep, form: responses.Form) -> Response:
     """Stores an acknowledgement, a comment or the end of incidents, also in Airflow's audit log; or
     clears the tasks of open ones, oldest data first."""
     kinds = {kind: kind for kind in (ACKNOWLEDGED, COMMENT, CLOSED, ACCEPTED, _CLEAR)}
@@ -464,7 +473,9 @@ def change(visitor: airflow.VisitorDep, form: responses.Form) -> Response:
         return _change(visitor, form, kind, text)
 
 
-def _change(visitor: airflow.Visitor, form: Mapping[str, str], kind: str, text: str) -> Response:
+def _change(
+    visitor: airflow_users.Visitor, form: Mapping[str, str], kind: str, text: str
+) -> Response:
     """Does what a form asks for, unless that is done already."""
     task, on, found = _of_form(visitor, form)
     about = _incidents_in_form(form, found)
@@ -595,7 +606,7 @@ def _notes_in_form(
 
 
 def _clear(
-    visitor: airflow.Visitor,
+    visitor: airflow_users.Visitor,
     about: Sequence[Incident],
     form: Mapping[str, str],
     text: str,
@@ -616,7 +627,7 @@ def _clear(
 
 
 def _accept(
-    visitor: airflow.Visitor,
+    visitor: airflow_users.Visitor,
     about: Sequence[Incident],
     form: Mapping[str, str],
     reason: str,
@@ -648,7 +659,7 @@ def _accept(
     write = partial(records.write_notes, notes=notes)
     response = responses.recorded_change(visitor, "dqx accept", tasks, facts, write, back)
     if response.status_code == HTTPStatus.SEE_OTHER:
-        airflow.clear(visitor.session, tasks, on_latest=on_latest)
+        airflow_clearing.clear(visitor.session, tasks, on_latest=on_latest)
     return response
 
 
@@ -666,7 +677,7 @@ def _acceptances(
 
 
 def _of_form(
-    visitor: airflow.Visitor, form: Mapping[str, str]
+    visitor: airflow_users.Visitor, form: Mapping[str, str]
 ) -> tuple[airflow.TaskRef, date | None, _Found]:
     """The task of a form, which the user may edit, the date of its data, and its incidents."""
     dag_id = form.get("dag_id", "")
@@ -685,13 +696,13 @@ def _address_of(task: airflow.TaskRef, on: object, first: str) -> str:
 
 
 @router.post("/waive")
-def waive(visitor: airflow.VisitorDep, form: responses.Form) -> Response:
+def waive(visitor: airflow_users.VisitorDep, form: responses.Form) -> Response:
     """Stores a waiver of an assertion of the incident, or ends one, also in the audit log."""
     with responses.one_at_a_time():
         return _waive(visitor, form)
 
 
-def _waive(visitor: airflow.Visitor, form: Mapping[str, str]) -> Response:
+def _waive(visitor: airflow_users.Visitor, form: Mapping[str, str]) -> Response:
     task, on, found = _of_form(visitor, form)
     client = responses.store_client()
     gate = form.get("gate", "")

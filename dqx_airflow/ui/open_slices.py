@@ -18,7 +18,7 @@ from dqx_airflow.results.incidents import (
 from dqx_airflow.results.missing_reports import DateEnd, ends_of_dates, is_of_gate
 from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.schema import as_utc
-from dqx_airflow.ui import airflow, responses
+from dqx_airflow.ui import airflow, airflow_dags, responses
 from dqx_airflow.ui.deciding import HeldBack, decision_in_words, end_of
 from dqx_airflow.ui.questions import as_airflow_knows
 from dqx_airflow.ui.runs_without_report import RunWithoutReport, runs_without_report
@@ -69,7 +69,7 @@ class SlicesOfGates:
 def slices_of(
     session: Any,
     client: StoreClient,
-    tasks: airflow.GateTasks,
+    tasks: airflow_dags.GateTasks,
     recent: Sequence[airflow.TaskRun] = (),
 ) -> SlicesOfGates:
     """The slices of the gates that a user may read.
@@ -95,7 +95,7 @@ def _by_date(one: OpenSlice) -> tuple[object, ...]:
 
 
 def _judged_slices(
-    session: Any, tasks: airflow.GateTasks, incidents: Sequence[Incident]
+    session: Any, tasks: airflow_dags.GateTasks, incidents: Sequence[Incident]
 ) -> list[OpenSlice]:
     """The slices of incidents of gates that the user may read."""
     attempts = {one.last.attempt.id for one in incidents}
@@ -129,7 +129,10 @@ def _judged_slices(
 
 
 def _without_report(
-    session: Any, client: StoreClient, tasks: airflow.GateTasks, recent: Sequence[airflow.TaskRun]
+    session: Any,
+    client: StoreClient,
+    tasks: airflow_dags.GateTasks,
+    recent: Sequence[airflow.TaskRun],
 ) -> tuple[list[OpenSlice], dict[str, IncidentNote]]:
     """The open dates whose newest run failed without a report; and the notes with which people
     closed others, by the attempt of the task."""
@@ -204,7 +207,7 @@ def _task_of(run: airflow.TaskRun) -> airflow.TaskRef:
 def what_became_of(
     session: Any,
     client: StoreClient,
-    tasks: airflow.GateTasks,
+    tasks: airflow_dags.GateTasks,
     recent: Sequence[airflow.TaskRun],
     keys: Collection[str],
 ) -> tuple[str, ...]:

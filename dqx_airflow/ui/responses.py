@@ -36,8 +36,10 @@ from starlette.exceptions import HTTPException as StarletteHTTPException
 
 from dqx_airflow.diagnostics.renderers import without_controls
 from dqx_airflow.diagnostics.verdicts import format_duration, format_value
-from dqx_airflow.ui import airflow, report_view
-from dqx_airflow.ui.airflow import GetUserDep, TaskRef, TaskRun, known_results, part_of_path
+from dqx_airflow.ui import airflow, airflow_users, report_view
+from dqx_airflow.ui.airflow import TaskRef, TaskRun, part_of_path
+from dqx_airflow.ui.airflow_settings import known_results
+from dqx_airflow.ui.airflow_users import GetUserDep
 from dqx_airflow.ui.failing_rows import samples_of
 from dqx_airflow.ui.site import MENU
 from dqx_airflow.ui.store import StoreClient, client_of
@@ -523,7 +525,7 @@ def chosen(
 
 
 def require_editor(
-    visitor: airflow.Visitor, dag_ids: Collection[str], missing: Refused, forbidden: str
+    visitor: airflow_users.Visitor, dag_ids: Collection[str], missing: Refused, forbidden: str
 ) -> None:
     """Returns if the user may see and edit all of some DAGs.
 
@@ -537,7 +539,7 @@ def require_editor(
 
 
 def recorded_change(
-    visitor: airflow.Visitor,
+    visitor: airflow_users.Visitor,
     event: str,
     about: Collection[airflow.TaskRef | str],
     facts: dict[str, Any],
@@ -555,7 +557,7 @@ def recorded_change(
 
 
 def recorded_changes(
-    visitor: airflow.Visitor,
+    visitor: airflow_users.Visitor,
     event: str,
     entries: Iterable[tuple[airflow.TaskRef | str, dict[str, Any]]],
     action: Callable[[StoredResults], object],
@@ -591,7 +593,7 @@ def require_own_origin(request: Request) -> None:
 
 def _own_hosts(request: Request) -> set[str]:
     """The hosts of this server: a foreign page cannot set either header."""
-    origins = [airflow.own_origin(), f"//{request.headers.get('host', '')}"]
+    origins = [airflow_users.own_origin(), f"//{request.headers.get('host', '')}"]
     origins.append(f"//{request.headers.get('x-forwarded-host', '').partition(',')[0].strip()}")
     return {_host(origin) for origin in origins} - {""}
 
@@ -663,4 +665,4 @@ def _require_token(token: str, user: Any) -> None:
 
 
 def _serializer() -> URLSafeTimedSerializer:
-    return URLSafeTimedSerializer(airflow.signing_key(), salt=_SALT)
+    return URLSafeTimedSerializer(airflow_users.signing_key(), salt=_SALT)

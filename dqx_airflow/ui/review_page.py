@@ -24,7 +24,8 @@ from dqx_airflow.tuning.proposals import (
     read_proposals,
 )
 from dqx_airflow.ui import responses
-from dqx_airflow.ui.airflow import VisitorDep, tasks_of
+from dqx_airflow.ui.airflow import tasks_of
+from dqx_airflow.ui.airflow_users import VisitorDep
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.json_members import NotInJson
 from dqx_airflow.ui.store import Answer, StoreClient

@@ -14,7 +14,7 @@ from fastapi import Depends, Query, Response
 from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.report_rows import RunRow
 from dqx_airflow.results.schema import as_utc
-from dqx_airflow.ui import airflow, responses
+from dqx_airflow.ui import airflow, airflow_dags, airflow_users, responses
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.board_page import Cell, gate_rows
 from dqx_airflow.ui.open_slices import key_of_slice, slices_of
@@ -125,9 +125,9 @@ def _lines_of(
     return lines[page.skipped - skipped :][: page.size]
 
 
-@router.get("/runs", dependencies=[airflow.READS_DAG])
+@router.get("/runs", dependencies=[airflow_users.READS_DAG])
 def runs_of_gate(
-    visitor: airflow.VisitorDep,
+    visitor: airflow_users.VisitorDep,
     filters: Annotated[RunFilters, Depends()],
     page: responses.PageNumber,
     dag_id: str = "",
@@ -191,7 +191,7 @@ def runs_of_gate(
 
 
 def _keys_to_clear(
-    visitor: airflow.Visitor,
+    visitor: airflow_users.Visitor,
     client: StoreClient,
     task: tuple[str, str],
     recent: Sequence[airflow.TaskRun],
@@ -200,7 +200,7 @@ def _keys_to_clear(
     map index of their tasks."""
     if not visitor.may_clear(task[0]):
         return {}
-    tasks = airflow.GateTasks(frozenset([task]), {})
+    tasks = airflow_dags.GateTasks(frozenset([task]), {})
     known = slices_of(visitor.session, client, tasks, recent)
     return {
         (one.task.run_id, one.map_index): key_of_slice(one)

@@ -17,7 +17,7 @@ from dqx_airflow.results.incidents import CLOSED, WAITING, IncidentNote, judged_
 from dqx_airflow.results.missing_reports import missing_reports
 from dqx_airflow.results.query import RunsWanted, StoredResults
 from dqx_airflow.results.schema import as_utc
-from dqx_airflow.ui import airflow, responses
+from dqx_airflow.ui import airflow, airflow_dags, airflow_users, responses
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.clearing import clear_tasks
 from dqx_airflow.ui.deciding import HeldBack
@@ -152,7 +152,7 @@ def _signs(
 
 
 @router.get("/slices")
-def slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep) -> Page[SlicesPage]:
+def slices(visitor: airflow_users.VisitorDep, tasks: airflow_dags.TasksDep) -> Page[SlicesPage]:
     """Every date that is not good in the gates that the user may read, oldest first."""
     client = responses.store_client()
     recent = airflow.recent_runs(visitor.session, tasks.tasks)
@@ -176,7 +176,7 @@ def slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep) -> Page[SlicesP
             gate=own[-1].gate,
             dag_id=dag_id,
             task_id=task_id,
-            owners=tasks.dags.get(dag_id, airflow.GateDag()).owners,
+            owners=tasks.dags.get(dag_id, airflow_dags.GateDag()).owners,
             slices=tuple(own),
             promotes_to=targets.get((dag_id, task_id), ()),
         )
@@ -207,7 +207,9 @@ _CLEAR = "clear"
 
 
 @router.post("/slices")
-def change_slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep, form: Form) -> Response:
+def change_slices(
+    visitor: airflow_users.VisitorDep, tasks: airflow_dags.TasksDep, form: Form
+) -> Response:
     """Clears the checked open slices, oldest data first; or closes a date without a report."""
     given = {**form, "kind": form.get("kind") or _CLEAR}
     kinds = {_CLEAR: _CLEAR, CLOSED: CLOSED}
@@ -217,7 +219,11 @@ def change_slices(visitor: airflow.VisitorDep, tasks: airflow.TasksDep, form: Fo
 
 
 def _change_slices(
-    visitor: airflow.Visitor, tasks: airflow.GateTasks, form: Form, kind: str, reason: str
+    visitor: airflow_users.Visitor,
+    tasks: airflow_dags.GateTasks,
+    form: Form,
+    kind: str,
+    reason: str,
 ) -> Response:
     client = responses.store_client()
     recent = airflow.recent_runs(visitor.session, tasks.tasks)
@@ -245,7 +251,7 @@ def _change_slices(
 
 
 def _close(
-    visitor: airflow.Visitor,
+    visitor: airflow_users.Visitor,
     client: StoreClient,
     about: Sequence[OpenSlice],
     reason: str,

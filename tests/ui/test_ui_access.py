@@ -186,9 +186,9 @@ def test_pages_are_closed_if_airflow_lacks_an_api_they_need(
 def test_an_unexpected_authorization_result_hides_everything(
     get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dqx_airflow.ui import airflow
+    from dqx_airflow.ui import airflow_users
 
     scene.ran(report_of())
     # A version to come may make it wait for something: it has refused nobody before that.
-    monkeypatch.setattr(airflow, "requires_access_dag", lambda *_: lambda *_: "a coroutine")
+    monkeypatch.setattr(airflow_users, "requires_access_dag", lambda *_: lambda *_: "a coroutine")
     assert "lake" not in Html(get("board").text).text

@@ -116,9 +116,7 @@ def test_gates_are_listed_with_the_outcome_of_each_dataset(get: Get, scene: Scen
     report = under(50, BROKEN, returns, dag_id="shop", datasets=datasets)
     scene.ran(report, dag_id="shop", number=50)
     page = Html(get("contract", id="orders").text)
-    assert (
-        "✕ blocked lake.gate 50% of orders have no id · orders.id.null_share · limit" in page.text
-    )
+    assert "✕ blocked lake.gate 50% of orders have no id orders.id.null_share · limit" in page.text
     assert "orders 1 of 1 failed returns 0 of 1 failed" in page.text
     assert "✕ blocked lake.gate" in Html(get(page.links["lake.gate"]).text).text
     assert "Dataset returns" in Html(get(page.links["returns"]).text).text

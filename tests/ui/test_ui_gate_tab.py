@@ -258,7 +258,7 @@ def test_instances_of_a_mapped_gate_are_chosen_from(tab: Get, scene: Scene) -> N
     page = Html(tab().text)
     assert "A mapped task: 2 instances" in page.text
     assert "0 ✓ passed" in page.text
-    assert "1 ✕ blocked 50% of orders have no id · orders.id.null_share" in page.text
+    assert "1 ✕ blocked 50% of orders have no id orders.id.null_share" in page.text
     assert "map_index=1" in page.links["1"]
     assert "✕ blocked lake.gate" in Html(tab(map_index="1").text).text
 

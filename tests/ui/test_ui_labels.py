@@ -154,7 +154,7 @@ def test_a_token_is_of_one_user_and_of_one_purpose(
 ) -> None:
     from itsdangerous import URLSafeTimedSerializer
 
-    from dqx_airflow.ui.airflow import signing_key
+    from dqx_airflow.ui.airflow_users import signing_key
 
     scene.dag("pond", team="blue")
     scene.ran(report_of(2, dag_id="pond"), dag_id="pond", number=2)

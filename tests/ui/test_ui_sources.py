@@ -190,7 +190,7 @@ def test_the_incident_leads_to_the_changed_lines(get: Get, scene: Scene) -> None
 def test_without_permission_for_the_code_no_line_is_linked(
     tab: Get, get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from dqx_airflow.ui.airflow import Visitor
+    from dqx_airflow.ui.airflow_users import Visitor
 
     before_and_after(scene)
     monkeypatch.setattr(Visitor, "may_read_code", lambda *_: False)

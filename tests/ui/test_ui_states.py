@@ -395,9 +395,9 @@ def test_the_version_that_runs_is_that_of_the_user_and_else_as_airflow_is_set(
     set_in_airflow: str,
     on_latest: bool,
 ) -> None:
-    from dqx_airflow.ui import airflow
+    from dqx_airflow.ui import airflow_clearing
 
-    if airflow.resolve_run_on_latest_version is None and not wanted:
+    if airflow_clearing.resolve_run_on_latest_version is None and not wanted:
         on_latest = False  # Airflow has no such setting before 3.3
     monkeypatch.setenv("AIRFLOW__CORE__RERUN_WITH_LATEST_VERSION", set_in_airflow)
     scene.ran(report_of())

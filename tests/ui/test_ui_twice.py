@@ -252,7 +252,7 @@ def test_a_label_that_someone_has_given_since_is_not_replaced_unseen(
     write_labels(str(scene.root), [replace(given, run_id=report.run_id)])
     for form in (on_tab, in_list):
         answer = post("label", **form, ground_truth="false_alarm", reason="a holiday")
-        says(answer, "labelled as real issue by op at", "a bug upstream")
+        says(answer, "labeled as real issue by op at", "a bug upstream")
     assert len(read_labels(str(scene.root), all_versions=True)) == 1
     (seen,) = _forms(tab("eve").text)
     assert post("label", **seen, ground_truth="false_alarm").status_code == 303
