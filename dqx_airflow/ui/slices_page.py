@@ -9,7 +9,7 @@ from datetime import date
 from functools import cache, partial
 from http import HTTPStatus
 from typing import NamedTuple
-from uuid import UUID, uuid5
+from uuid import UUID, uuid4, uuid5
 
 from fastapi import Response
 
@@ -183,6 +183,9 @@ def slices(visitor: airflow_users.VisitorDep, tasks: airflow_dags.TasksDep) -> P
         for (dag_id, task_id), own in by_gate.items()
     ]
     clears = {dag_id for dag_id, _ in by_gate if visitor.may_clear(dag_id)}
+    edits = {dag_id for dag_id, _ in by_gate if visitor.may_edit(dag_id)}
+    if edits and client.read_only() is not None:
+        edits = set()
     more = len(found) - len(shown)
     counts = {
         state: count
@@ -196,6 +199,8 @@ def slices(visitor: airflow_users.VisitorDep, tasks: airflow_dags.TasksDep) -> P
         held_back=HeldBack.of([one.judged for one in rows]),
         picture=_picture(client, gates),
         clears=clears,
+        edits=edits,
+        note_ids={one.id: uuid4() for one in incidents},
         can_clear=sum(one.task is not None and one.dag_id in clears for one in rows),
         token=form_token(visitor.user),
         key_of=key_of_slice,

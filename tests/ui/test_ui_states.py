@@ -548,6 +548,29 @@ def test_a_list_of_open_dates_shows_what_each_lacks_and_clears_only_what_is_chec
     assert states["scheduled__2024-03-18"] is None
 
 
+def test_a_date_of_the_list_is_taken_there_and_all_pages_show_by_whom(
+    get: Get, post: Get, scene: Scene
+) -> None:
+    scene.days("bpb", datasets=HELD)
+    html = get("slices", "eve").text
+    page = Html(html)
+    takes = [form for form in page.forms if form.get("kind") == "acknowledged"]
+    buttons = page.all("button", type="submit")
+    names = {form["id"] for form in page.all("form") if form.get("id")}
+    assert {button["form"] for button in buttons if "form" in button} == names
+    assert [form["date"] for form in takes] == ["2024-03-18", "2024-03-20"]
+    assert not Html(get("slices").text).forms
+    for user in ("ada", "ben", None):
+        assert post("incident", user, **takes[1]).status_code in (401, 403, 404)
+    taken = post("incident", **takes[1])
+    assert (taken.status_code, taken.headers["location"]) == (303, "slices")
+    text = Html(get("slices").text).text
+    assert text.count("no one yet") == 1
+    assert "eve" in text
+    assert "taken by eve" in Html(get("board").text).text
+    assert "taken by eve" in Html(get(HERE, "eve").text).text
+
+
 def test_what_waits_for_an_answer_is_not_selected(get: Get, scene: Scene) -> None:
     waiting(scene)
     (box,) = Html(get("slices", "eve").text).all("input", name="pick")
