@@ -139,6 +139,21 @@ PAGES = sorted(
         ),
     ]
 )
+TEMPLATES = sorted(
+    path
+    for path in (
+        *(
+            path
+            for room in ("api", "cli", "operators", "tuning")
+            for kind in ("txt", "md", "html")
+            for path in (PACKAGE / room).rglob(f"*.{kind}")
+        ),
+        PACKAGE / "contracts/rfc.md",
+        PACKAGE / "contracts/evolution.txt",
+        PACKAGE / "contracts/export/page.html",
+    )
+)
+"""What commands print, the messages of gates, and files that are written for users."""
 MODULES = sorted(PACKAGE.rglob("*.py"))
 EXAMPLES = sorted(
     path
@@ -150,6 +165,22 @@ EXAMPLES = sorted(
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(CHECKOUT)))
 def test_a_page_is_plain_english(path: Path) -> None:
     assert list(offences(path.read_text(encoding="utf-8"), for_readers=True)) == []
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_a_template_is_plain_english(path: Path) -> None:
+    assert list(offences(words_of_template(path.read_text("utf-8")), for_readers=True)) == []
+
+
+def words_of_template(text: str) -> str:
+    """A template without its code; of an expression or a statement the strings."""
+    shown_code = re.sub(r"\{#.*?#\}", "", text, flags=re.S)
+    return re.sub(
+        r"\{[{%].*?[%}]\}",
+        lambda code: " ".join(re.findall(r"\"([^\"]*)\"", code[0])),
+        shown_code,
+        flags=re.S,
+    )
 
 
 @pytest.mark.parametrize(

@@ -231,7 +231,7 @@ def _whereabouts(judged: JudgedRows) -> str:
             f"by attempt {done.attempt} at {done.at:%Y-%m-%d %H:%M}"
         )
     rows = "?" if judged.rows is None else judged.rows
-    return f"{judged.dataset}: {rows} {'held back' if judged.target else 'judged'}"
+    return f"{judged.dataset}: {rows} {'held back' if judged.target else 'checked'}"
 
 
 def _status(one: Incident) -> str:

@@ -118,7 +118,7 @@ def test_a_table_shows_which_days_change(here: Path) -> None:
         "2024-12-06",
     ]
     assert "LEAST: 10 -> 8" in output
-    assert "labelled false: 1 -> 0" in output
+    assert "labeled false: 1 -> 0" in output
 
 
 def test_quiet_are_the_counts_and_verbose_all_days(here: Path) -> None:

@@ -74,7 +74,7 @@ def test_labels_show_false_alarms_and_missed_issues(here: Path) -> None:
     assert (rows["only_own"], rows["only_shadow"]) == (["2024-12-09"], [])
     assert compared["not_judged"] == {"2024-12-10": "an error in next.dql:3: mistake"}
     dql("tune", "label", "suite.dql", "--date", "2024-12-09", "--false-positive", *of_rows)
-    assert "labelled false: 1 -> 0" in dql("tune", "shadow", "suite.dql", *_RANGE)
+    assert "labeled false: 1 -> 0" in dql("tune", "shadow", "suite.dql", *_RANGE)
 
 
 @pytest.mark.slow
