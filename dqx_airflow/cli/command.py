@@ -100,8 +100,12 @@ def write_text(path: Path, text: str) -> None:
 
 def has_colours(stream: TextIO) -> bool:
     """Whether a stream is a terminal with colours, and they are wanted (https://no-color.org)."""
-    is_plain = bool(os.environ.get("NO_COLOR")) or os.environ.get("TERM") in ("dumb", "unknown")
-    return stream.isatty() and not is_plain
+    return can_redraw(stream) and not os.environ.get("NO_COLOR")
+
+
+def can_redraw(stream: TextIO) -> bool:
+    """Whether a stream is a terminal that can change what it shows, such as a progress bar."""
+    return stream.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")
 
 
 def template(name: str) -> str:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from dqx_airflow.cli import command
 from dqx_airflow.contracts.dialects.rule_names import slug
 from dqx_airflow.contracts.drafting import ObservedTable
 from dqx_airflow.datasets.spark_address import Connection
@@ -102,7 +103,7 @@ class Spark:
 
     def _open(self) -> SparkSession:
         if self._session is None:
-            is_seen = sys.stderr.isatty()
+            is_seen = command.can_redraw(sys.stderr)
             if is_seen:
                 sys.stderr.write(f"starting Spark: {self.connection} ...")
                 sys.stderr.flush()
@@ -119,7 +120,7 @@ class Spark:
 
 def _show_tasks(spark: SparkSession, title: str, display: ExitStack) -> None:
     """Displays the progress of Spark's tasks, until `display` is closed."""
-    if sys.stderr.isatty():
+    if command.can_redraw(sys.stderr):
         from rich.progress import TaskProgressColumn
 
         update = display.enter_context(progress(title, TaskProgressColumn()))
@@ -129,7 +130,7 @@ def _show_tasks(spark: SparkSession, title: str, display: ExitStack) -> None:
 @contextmanager
 def progress(title: str, *columns: ProgressColumn) -> Iterator[Callable[[int, int], None]]:
     """Yields a function that updates a progress bar on a terminal with the done and total work."""
-    if not sys.stderr.isatty():
+    if not command.can_redraw(sys.stderr):
         yield lambda done, total: None
         return
     from rich.console import Console

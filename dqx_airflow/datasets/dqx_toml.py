@@ -344,6 +344,11 @@ def find_settings(folder: Path) -> Path | None:
 _LARGEST_FILE = 1_000_000
 
 
+def _unread(path: Path, problem: Diagnostic, text: str = "") -> Settings:
+    """The settings of a file that cannot be read: none, and any dataset may be in it."""
+    return Settings(path, text, problems=(problem,), unsound=frozenset({""}))
+
+
 def read_settings(path: Path, name: str | None = None) -> Settings:
     """The settings of a file. Everything that is wrong with it is in `problems`.
 
@@ -355,16 +360,16 @@ def read_settings(path: Path, name: str | None = None) -> Settings:
         content = first_bytes(path, _LARGEST_FILE + 1)
         if len(content) > _LARGEST_FILE:
             message = f"this file has more than {_LARGEST_FILE // 1_000_000} MB"
-            return Settings(path, problems=(Diagnostic(message, first),))
+            return _unread(path, Diagnostic(message, first))
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
         document = tomllib.loads(text)
     except OSError as error:
         message = f"cannot read this file: {error.strerror or error}"
-        return Settings(path, problems=(Diagnostic(message, first),))
+        return _unread(path, Diagnostic(message, first))
     except UnicodeDecodeError:
-        return Settings(path, problems=(Diagnostic("this is not UTF-8 text", first),))
+        return _unread(path, Diagnostic("this is not UTF-8 text", first))
     except (ValueError, RecursionError) as error:
-        return Settings(path, text, problems=(_syntax_error(error, text, name),))
+        return _unread(path, _syntax_error(error, text, name), text)
     reader = _SettingsReader(document, Positions(name, text))
     reader.keys((), document, _TABLES)
     connection, conf = reader.connection()

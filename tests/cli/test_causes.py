@@ -88,6 +88,7 @@ def test_a_missing_contract_is_not_looked_for_among_suites(home: Path) -> None:
         (("check", "wrong.dql"), {"TERM": "dumb"}),
         (("contract", "lint", "wrong.yaml"), {"NO_COLOR": "1"}),
         (("run", "wrong.dql"), {"NO_COLOR": "1"}),
+        (("init", "lake_gates", "--dataset", "lake"), {"TERM": "dumb"}),
         (("check", "wrong.dql"), {}),
     ],
     ids=str,
@@ -95,6 +96,9 @@ def test_a_missing_contract_is_not_looked_for_among_suites(home: Path) -> None:
 def test_colours_are_left_out_where_they_are_not_wanted(
     home: Path, call: tuple[str, ...], setting: dict[str, str]
 ) -> None:
+    Path("lake").mkdir()
+    for name in ("orders", "items"):
+        Path("lake", f"{name}.csv").write_text("id,paid_on\n1,2026-01-01\n2,2026-01-02\n")
     unset = {"NO_COLOR", "FORCE_COLOR"}
     variables = {name: value for name, value in os.environ.items() if name not in unset}
     ours, theirs = pty.openpty()
@@ -108,5 +112,5 @@ def test_colours_are_left_out_where_they_are_not_wanted(
     os.close(theirs)
     shown = os.read(ours, 100_000).decode()
     os.close(ours)
-    assert "wrong" in shown
-    assert ("\x1b[" in shown) == (not setting)
+    assert ("lake" if call[0] == "init" else "wrong") in shown
+    assert ("\x1b" in shown) == (not setting)

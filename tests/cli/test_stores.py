@@ -177,3 +177,12 @@ def test_a_mistake_in_the_settings_is_no_missing_store(home: Path) -> None:
     assert called.returncode == 2
     assert "did you mean 'results_root'?" in called.output
     assert "no results under" in dql("incidents", "-R", "elsewhere").output
+
+
+def test_settings_that_cannot_be_read_are_one_error(home: Path) -> None:
+    """Not also a missing dataset, a missing date column, or a missing store."""
+    Path("dqx.toml").write_text('[defaults]\nresults_root = "store"\n[defaults]\n')
+    for call in (("run", "orders.dql"), ("explain", "orders.dql"), ("incidents",)):
+        called = dql(*call)
+        assert called.returncode == 2
+        assert called.output.count("error") == 1, called.output

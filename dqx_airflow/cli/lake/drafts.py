@@ -71,7 +71,7 @@ class KeptDrafts:
 
         :raises RequestError: a draft cannot be kept.
         """
-        if not sys.stderr.isatty():
+        if not command.can_redraw(sys.stderr):
             return [self._draft(table, days, now, read) for table in tables]
         with typer.progressbar(
             tables, label="reading", file=sys.stderr, item_show_func=_place
