@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any
 
 from dqx_airflow.contracts.compile.terms import sql_name
-from dqx_airflow.contracts.demands import Condition, QueryGives, Required
+from dqx_airflow.contracts.demands import Condition, Demand, QueryGives, Required
 from dqx_airflow.contracts.dialects.foreign import Translation, aggregate_query
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing import foreign_rule, python_checks
@@ -37,13 +37,34 @@ class DeequCondition(tuple[tuple[str, float], ...]):
     __slots__ = ()
 
 
-def difference_of(name: str, *, is_filtered: bool) -> str | None:
+def differences_of(name: str, meaning: Meaning | str, *, is_filtered: bool) -> Iterator[str]:
     """When the verdicts of the two tools differ."""
     if name.startswith("hasApprox"):
-        return _EXACT
+        yield _EXACT
     if name in ("containsEmail", "containsURL"):
-        return _FORMAT
-    return _NO_ROWS if is_filtered and name.startswith(("is", "satisfies", "hasPattern")) else None
+        yield _FORMAT
+    if is_filtered and _passes_without_rows(name, meaning):
+        yield _NO_ROWS
+
+
+def _passes_without_rows(name: str, meaning: Meaning | str) -> bool:
+    """Whether a translation is about each row, so that it passes if there is none. A share of no
+    rows is no number in Deequ, and none here where it is compared as one.
+
+    Deequ: `NumMatchesAndCount.metricValue` is NaN, and a sum without rows fails.
+    """
+    match meaning:
+        case Claims(texts=texts):
+            return any(map(foreign_rule.passes_without_rows, texts))
+        case Translation(demands=demands):
+            is_counted = name == "satisfies" and all(_is_none_failing(item) for item in demands)
+            return is_counted or any(isinstance(item, Required) for item in demands)
+    return False
+
+
+def _is_none_failing(demand: Demand) -> bool:
+    """Whether a demand is that the number of failing rows is 0."""
+    return isinstance(demand, QueryGives) and demand.condition == Condition("==", 0)
 
 
 _ALL = DeequCondition((("==", 1.0),))
@@ -164,7 +185,7 @@ def _satisfies(given: list[Any]) -> Meaning:
     condition = _condition_in(given[1:])
     name = given[1] if len(given) > 1 and isinstance(given[1], str) else "satisfies"
     if condition != _ALL:
-        return _aggregate(name, f"count_if({given[0]}) / count(*)", condition)
+        return _aggregate(name, f"try_divide(count_if({given[0]}), count(*))", condition)
     failing = f"count_if(NOT coalesce({given[0]}, false))"
     return _aggregate(name, failing, DeequCondition((("==", 0),)))
 
@@ -460,8 +481,8 @@ def _of_links(links: Sequence[ast.Call], rule: ForeignRule) -> Iterator[ForeignR
             meaning: Meaning | str = CONSTRAINTS[name](_given(link))
         except foreign_rule.REFUSALS as refusal:
             meaning = foreign_rule.reason_of(refusal, f"{name} has unsupported arguments")
-        differences = [rule.difference, difference_of(name, is_filtered=where is not None)]
-        difference = "; ".join(filter(None, differences)) or None
+        found = differences_of(name, meaning, is_filtered=where is not None)
+        difference = "; ".join(filter(None, (rule.difference, *found))) or None
         yield replace(one, meaning=meaning, where=where, difference=difference)
 
 

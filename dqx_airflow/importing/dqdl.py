@@ -690,6 +690,13 @@ def _single_rule(text: str, dataset: str, place: str) -> ForeignRule:
     return _rule(entry, document, dataset, place)
 
 
+def _fails_without_rows(claim: str) -> bool:
+    """Whether a claim fails if no row meets its filter, where Glue passes. A number of rows or of
+    values is 0 in both."""
+    is_count = claim.startswith(("num_rows() ", "unique_count("))
+    return not is_count and not foreign_rule.passes_without_rows(claim)
+
+
 def _rule(entry: Tree[Token], text: str, dataset: str, place: str) -> ForeignRule:
     """The rule in an entry of a file; an entry without a counterpart has the reason.
 
@@ -710,7 +717,12 @@ def _rule(entry: Tree[Token], text: str, dataset: str, place: str) -> ForeignRul
     except NoCounterpartError as error:
         meaning = str(error)
     is_dynamic = isinstance(meaning, Claims) and any("mean(" in text for text in meaning.texts)
-    difference = _EMPTY_FILTER if where else _DAYS_NOT_RUNS if is_dynamic else None
+    differences = []
+    if where and isinstance(meaning, Claims) and any(map(_fails_without_rows, meaning.texts)):
+        differences.append(_EMPTY_FILTER)
+    if is_dynamic:
+        differences.append(_DAYS_NOT_RUNS)
+    difference = "; ".join(differences) or None
     return ForeignRule(dataset, place, shown, meaning, where=where, difference=difference)
 
 

@@ -171,6 +171,16 @@ def columns_text(names: Sequence[object]) -> str:
     return ", ".join(map(column_text, names))
 
 
+_VIOLATED_BY_ROWS = re.compile(
+    r"each row\b|[\d.]+% of rows\b|(?:null|repeated|duplicate)_count\(.*\) == 0$"
+)
+
+
+def passes_without_rows(claim: str) -> bool:
+    """Whether a claim, as DQL, is about each row, so that it passes if no row meets its filter."""
+    return _VIOLATED_BY_ROWS.match(claim) is not None
+
+
 def columns_exist(names: Sequence[object]) -> tuple[str, ...]:
     """The claims that columns exist.
 
