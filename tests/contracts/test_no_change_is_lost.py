@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from copy import deepcopy
 from itertools import islice
@@ -11,15 +12,45 @@ from typing import Any
 
 import pytest
 
+from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.diff import diff
+from dqx_airflow.contracts.diff.kinds import KINDS
 from dqx_airflow.contracts.document import Path as Keys
 from dqx_airflow.contracts.document import leaves, plain_value, show_path
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.contracts.read import read_contract
+from dqx_airflow.contracts.versions import Bump
 from dqx_airflow.contracts.yaml_reader import read_document
 from dqx_airflow.values import SourceFile
+from tests.contracts.contract_edits import base_of
+from tests.contracts.dialect_parts import contracts_of
 
 EXAMPLES = sorted((Path(__file__).parent / "examples").rglob("*.yaml"))
+OF_DOCUMENTATION = {name for name, kind in KINDS.items() if kind.bump is Bump.PATCH}
+
+
+def contract_of(data: Any) -> Contract | None:
+    found = read_contract(SourceFile("example.json", json.dumps(data)))
+    return None if found.errors else found.contract
+
+
+def _documents() -> dict[str, Any]:
+    """Contracts of all dialects: their parts, and those at the top of the cases of changes."""
+    texts = {path.stem: path.read_text("utf-8") for path in EXAMPLES}
+    for path in (Path(__file__).parent / "diffs").glob("*_changes.md"):
+        texts[path.stem] = base_of(path)
+    for dialect in ("odcs", "fabric", "product"):
+        texts |= {f"{dialect}: {name}": text for name, text in contracts_of(dialect).items()}
+    documents = {name: _plain(name, text) for name, text in texts.items()}
+    return {name: data for name, data in documents.items() if contract_of(data) is not None}
+
+
+def _plain(name: str, text: str) -> Any:
+    root = read_document(SourceFile(name, text)).root
+    return plain_value(root) if root is not None else None
+
+
+DOCUMENTS = _documents()
 
 
 @pytest.mark.parametrize(
@@ -39,6 +70,67 @@ def test_every_changed_clause_is_reported(path: Path, step: int) -> None:
         if not diff(before, after).changes and before.version == after.version
     ]
     assert not silent, "\n".join(silent)
+
+
+@pytest.mark.few(20)
+@pytest.mark.parametrize(
+    "step", [29, pytest.param(1, marks=[pytest.mark.slow, pytest.mark.nightly])]
+)
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_what_is_no_longer_checked_is_no_change_of_documentation(name: str, step: int) -> None:
+    """Each key, and each item of a list, is deleted with all below it."""
+    data = DOCUMENTS[name]
+    before = contract_of(data)
+    assert before is not None
+    checked = assertions(before)
+    silent = []
+    for keys, after in islice(without_each(data), 0, None, step):
+        if after is None or not checked - assertions(after):
+            continue
+        kinds = {change.kind.name for change in diff(before, after).changes}
+        if not kinds - OF_DOCUMENTATION:
+            silent.append(f"{show_path(keys)}: {', '.join(sorted(kinds)) or 'nothing'}")
+    assert not silent, "\n".join(silent)
+
+
+def assertions(contract: Contract) -> set[str]:
+    """The assertions of a contract, without names and without the order of columns; that a column
+    may have any type says no more than that it exists."""
+    lines = map(str.strip, compile_contract(contract).text.splitlines())
+    kept = (line for line in lines if line and not line.startswith(_NO_CHECK))
+    return {
+        " ".join(sorted(line.split()))
+        for line in map(_without_marks, kept)
+        if not line.endswith("fits any")
+    }
+
+
+def _without_marks(line: str) -> str:
+    return re.sub(r"[\[\](),]", " ", line)
+
+
+_NO_CHECK = ("#", "suite", "check", "name ", "tags", "description", "meta")
+
+
+def without_each(data: Any) -> Iterator[tuple[Keys, Contract | None]]:
+    """The contract without one key, or one item of a list, for each of them."""
+    for keys in keys_below(data):
+        other = deepcopy(data)
+        parent = other
+        for key in keys[:-1]:
+            parent = parent[key]
+        parent.pop(keys[-1])
+        yield keys, contract_of(other)
+
+
+def keys_below(node: Any, above: Keys = ()) -> Iterator[Keys]:
+    """The paths of all keys and items below a node."""
+    inner = node.items() if isinstance(node, dict) else enumerate(node)
+    for key, value in inner:
+        path = (*above, key)
+        yield path
+        if isinstance(value, dict | list):
+            yield from keys_below(value, path)
 
 
 def changed(data: Any, step: int) -> Iterator[tuple[Keys, Contract]]:
@@ -65,8 +157,3 @@ def changed(data: Any, step: int) -> Iterator[tuple[Keys, Contract]]:
         found = contract_of(other)
         if found is not None:
             yield leaf.path, found
-
-
-def contract_of(data: Any) -> Contract | None:
-    found = read_contract(SourceFile("example.json", json.dumps(data)))
-    return None if found.errors else found.contract

@@ -278,6 +278,8 @@ class TimeBound(_OfMoment, words="{op} {value}", odcs_types=_TIMES):
         return (type(self), self.op[0])
 
     def order(self, new: Any, *, is_whole: bool = False) -> base.Order:
+        if (self.format, self.is_time) != (new.format, new.is_time):
+            return base.Order.OTHER  # other strings are moments
         return Bound(self.op, self.value).order(Bound(new.op, new.value))
 
     def holds(self, text: str) -> str:

@@ -572,9 +572,25 @@ def _compared(
     yield from compare_columns(old.fields, new.fields, inner, location, habits)
     parts = ((item.items, item.keys, item.values) for item in (old, new))
     for old_inner, new_inner in zip(*parts, strict=True):
-        if old_inner is not None and new_inner is not None:
-            place = _located(location, new_inner.path, old_inner, new_inner)
-            yield from _compared(old_inner, new_inner, place, habits)
+        yield from _compared_parts(old, new, old_inner, new_inner, location, habits)
+
+
+def _compared_parts(
+    old: Field,
+    new: Field,
+    old_part: Field | None,
+    new_part: Field | None,
+    location: ContractLocation,
+    habits: Habits,
+) -> Iterator[Change]:
+    """The changes of the items, keys or values of a field; those that one version does not
+    describe may be anything there."""
+    known = old_part or new_part
+    if known is None or (old.type != new.type and None in (old_part, new_part)):
+        return  # the type of the field itself changes
+    undescribed = Field(known.name, known.path, None, known.span)
+    place = _located(location, known.path, old_part, new_part)
+    yield from _compared(old_part or undescribed, new_part or undescribed, place, habits)
 
 
 def _types(old: Field, new: Field, location: ContractLocation) -> Iterator[Change]:
@@ -588,6 +604,20 @@ def _types(old: Field, new: Field, location: ContractLocation) -> Iterator[Chang
         case demands.Order.TIGHTER | demands.Order.OTHER:
             verb = "is narrowed" if order is demands.Order.TIGHTER else "changes"
             yield location.change("type_changed", before, after, verb=verb)
+    if order is demands.Order.SAME and new.type not in (None, _ANY):
+        # A type that only follows from the parts of a field is not checked.
+        before_rule, after_rule = _type_rule(old), _type_rule(new)
+        if before_rule is not None and after_rule is None:
+            yield _removed(before_rule, location)
+        elif after_rule is not None and before_rule is None:
+            yield _added(after_rule, location)
+
+
+def _type_rule(item: Field) -> Rule | None:
+    for rule in item.rules:
+        if isinstance(rule.demand, demands.OfType):
+            return rule
+    return None
 
 
 def _is_leaf(item: Field) -> bool:
