@@ -305,7 +305,7 @@ def secret_of(size: int) -> str:
         ({"host": "https://a", "password": "hush"}, "is a secret of 3 bytes"),
         (
             {"host": "https://a", "password": "whpk_" + "a" * 44},
-            "begins with whpk_, and is no shared",
+            "begins with whpk_, and is not a shared",
         ),
         ({"host": "https://a", "password": "whsk_" + "a" * 43}, "begins with whsk_"),
         ({"host": "https://a", "password": "WHSEC_" + "a" * 42}, "begins with WHSEC_"),
