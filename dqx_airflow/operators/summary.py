@@ -42,16 +42,21 @@ LONGEST_MESSAGE = 1000
 _LONGEST_PLACE = 1000
 
 
-def summary(report: GateReport) -> dict[str, Any]:
-    """The report for XCom: counts and the relevant verdicts, a few kB at most."""
-    from dqx_airflow.results.causes import cause_numbers  # not while DAGs are parsed
+def summary(report: GateReport, parts: Sequence[GateReport] = ()) -> dict[str, Any]:
+    """The report for XCom: counts and the relevant verdicts, a few kB at most.
+
+    :param parts: the reports that were combined into this one, with the dates of its verdicts.
+    """
+    from dqx_airflow.results.causes import cause_numbers, failures_of  # not while DAGs are parsed
 
     failed = report.with_status(Status.FAILED)
     errors = report.with_status(Status.ERROR)
     lacking = report.not_evaluated
     is_blocked = report.outcome is Outcome.BLOCKED
     shown = failed + errors + lacking if is_blocked else lacking + failed + errors
-    causes = cause_numbers(shown, report.run_key.date)
+    failures = failures_of(parts or [report])
+    numbers = zip(report.verdicts, cause_numbers(failures), strict=True)
+    cause_of = {id(verdict): cause for verdict, cause in numbers}
     head = run_head(report.run_id, report.run_key)
     return {
         **head,
@@ -69,7 +74,7 @@ def summary(report: GateReport) -> dict[str, Any]:
         "headline": cut(verdicts.headline(report), LONGEST_MESSAGE),
         "counts": {COUNTED_AS[status]: report.count(status) for status in Status},
         "not_evaluated": len(lacking),
-        "causes": max(causes, default=0),
+        "causes": max(cause_of.values(), default=0),
         "versions": _by_dataset(report, lambda dataset: dataset.version),
         "quarantined": _by_dataset(report, lambda dataset: dataset.quarantined),
         "promoted": _by_dataset(
@@ -89,9 +94,9 @@ def summary(report: GateReport) -> dict[str, Any]:
                 "multiplier": verdict.multiplier,
                 "scaled_value": _cut_value(verdict.scaled_value),
                 "rows_left_out": verdict.rows_left_out,
-                "cause": cause or None,
+                "cause": cause_of[id(verdict)] or None,
             }
-            for verdict, cause in zip(shown[:MOST_VERDICTS], causes, strict=False)
+            for verdict in shown[:MOST_VERDICTS]
         ],
         "more_verdicts": max(len(shown) - MOST_VERDICTS, 0),
     }

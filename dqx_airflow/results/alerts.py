@@ -13,7 +13,7 @@ from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import RequestError
 from dqx_airflow.plan.measurements import measurements_from
 from dqx_airflow.results import schema
-from dqx_airflow.results.causes import Day, Failure, causes_of
+from dqx_airflow.results.causes import Day, Failure, cause_numbers, dag_in_name
 from dqx_airflow.results.past_runs import PastRun, past_runs, runs_of_suite
 from dqx_airflow.results.query import RunsWanted, StoredResults, equals, is_in, opened
 from dqx_airflow.results.report_rows import verdict_from_row
@@ -134,20 +134,23 @@ def with_causes(
     dates: dict[tuple[str, Hashable], set[date]] = {}
     for (gate, on, _), instance in instances.items():
         dates.setdefault((gate, instance), set()).add(on)
-    failures = {}
-    for number, alert in enumerate(alerts):
+    failures: list[Failure | None] = []
+    for alert in alerts:
+        failure = None
         if alert.verdict.status is Status.FAILED:
             instance = instances.get((alert.gate, alert.date, alert.map_index), alert.map_index)
             known = dates.get((alert.gate, instance), ()) if judged is None else judged[alert.gate]
             before = max((on for on in known if on < alert.date), default=None)
-            failures[_failure(alert, instance, before)] = number
-    listed = [*alerts]
-    for cause, together in enumerate(causes_of(failures), start=1):
-        since = min(failure.date for failure in together)
-        for failure in together:
-            number = failures[failure]
-            listed[number] = replace(listed[number], cause=cause, since=since)
-    return tuple(listed)
+            failure = _failure(alert, instance, before)
+        failures.append(failure)
+    numbers = cause_numbers(failures)
+    since: dict[int, date] = {}
+    for cause, alert in zip(numbers, alerts, strict=True):
+        since[cause] = min(since.get(cause, alert.date), alert.date)
+    return tuple(
+        replace(alert, cause=cause, since=since[cause]) if cause else alert
+        for cause, alert in zip(numbers, alerts, strict=True)
+    )
 
 
 def _instances(runs: Iterable[PastRun]) -> dict[tuple[str, date, int], Hashable]:
@@ -172,11 +175,10 @@ def _reads(run: PastRun) -> Hashable:
 
 
 def _failure(alert: Alert, instance: Hashable, before: date | None) -> Failure:
-    dag, _, task = alert.gate.partition(".")
     return Failure.of(
         alert.verdict,
         gate=(alert.gate, instance),
-        dag=(dag if task else alert.gate, alert.map_index),
+        dag=(dag_in_name(alert.gate), alert.map_index),
         on=alert.date,
         before=before,
     )

@@ -4,8 +4,10 @@
 - So are those of several datasets of a DAG whose rows, or else whose sums or means, are on the same
   side of their limits on a date: a campaign, a holiday or a late source moves all of them.
 - A failure that goes on, on the same side as on the date before, is the alert that is open.
+- A gate that fails by nothing but such a movement says what an earlier gate of its DAG has said.
 
-Nothing is dropped: an alert names its datasets and its failures.
+Nothing is dropped: an alert names its datasets and its failures. The order in which failures are
+given makes no difference.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from itertools import groupby
 from typing import TypeAlias
 
 from dqx_airflow.plan.term_values import REPEATED
-from dqx_airflow.values import Status, Verdict
+from dqx_airflow.values import GateReport, Status, Verdict
 from dqx_airflow.values.exact import NUMBERS
 
 Day: TypeAlias = date
@@ -65,11 +67,6 @@ class Failure:
         :param gate: a key of the gate, with its instance.
         :param on: the date of its data.
         """
-        value, limit = verdict.scaled_value, verdict.threshold  # the lower one of two limits
-        side = None
-        is_beyond = REPEATED not in (verdict.reason or "") and value != limit
-        if is_beyond and isinstance(value, NUMBERS) and isinstance(limit, NUMBERS):
-            side = Side.BELOW if value < limit else Side.ABOVE
         return cls(
             assertion=(gate, verdict.check, verdict.name),
             dag=dag,
@@ -77,7 +74,7 @@ class Failure:
             date=on,
             before=before,
             metric=verdict.metric,
-            side=side,
+            side=_side_of(verdict),
         )
 
     @property
@@ -128,23 +125,78 @@ def causes_of(failures: Iterable[Failure]) -> list[list[Failure]]:
     return causes
 
 
-def cause_numbers(verdicts: Sequence[Verdict], on: Day) -> list[int]:
-    """For each verdict of a report the number of its cause, from 1 on; 0 for those that did not
-    fail.
+def dag_in_name(gate: str) -> str:
+    """The key of the DAG in the name of a gate, `lake` of `lake.gate`, where only the store is
+    known. The ids of DAGs and tasks may contain dots: gates of two DAGs never have the same key,
+    and those in different groups of tasks have different ones."""
+    task = gate.partition("/")[0]  # without a suite
+    return task.rpartition(".")[0] or task
 
-    :param on: the date of the data.
+
+def says_nothing_new(own: Sequence[Failure], earlier: Sequence[Failure]) -> bool:
+    """Whether what stops a gate is only that its datasets moved as those of an earlier gate of its
+    DAG on the date, so that both have one cause.
+
+    Any other failure may be another thing, even one of the same dataset.
+
+    :param own: all failures that stop the gate.
+    :param earlier: all failures that stopped the earlier gate.
     """
-    failures = {
-        position: Failure.of(verdict, gate=None, dag=None, on=on)
-        for position, verdict in enumerate(verdicts)
-        if verdict.status is Status.FAILED
-    }
+    movements = {failure.movement for failure in own}
+    if len(movements) != 1 or None in movements:
+        return False
+    before = {id(failure) for failure in earlier}
+    mine = {id(failure) for failure in own}
+    for together in causes_of([*earlier, *own]):
+        members = {id(failure) for failure in together}
+        if members & before and mine <= members:
+            return True
+    return False
+
+
+def cause_numbers(failures: Sequence[Failure | None]) -> list[int]:
+    """For each failure the number of its cause, from 1 on; 0 for a pass."""
     numbers = {
         id(failure): number
-        for number, together in enumerate(causes_of(failures.values()), start=1)
+        for number, together in enumerate(causes_of(filter(None, failures)), start=1)
         for failure in together
     }
-    return [numbers.get(id(failures.get(position)), 0) for position in range(len(verdicts))]
+    return [numbers.get(id(failure), 0) for failure in failures]
+
+
+def failures_of(reports: Sequence[GateReport]) -> list[Failure | None]:
+    """The failures among the verdicts of the reports of a task, one report after the other; None
+    for a verdict that is no failure."""
+    dates: dict[str, set[Day]] = {}
+    for report in reports:
+        dates.setdefault(report.run_key.gate, set()).add(report.run_key.date)
+    found: list[Failure | None] = []
+    for report in reports:
+        key = report.run_key
+        before = max((on for on in dates[key.gate] if on < key.date), default=None)
+        for verdict in report.verdicts:
+            failure = None
+            if verdict.status is Status.FAILED:
+                failure = Failure.of(verdict, gate=key.gate, dag=None, on=key.date, before=before)
+            found.append(failure)
+    return found
+
+
+_WITHOUT_A_SIDE = ("in ", "not ")
+
+
+def _side_of(verdict: Verdict) -> Side | None:
+    """The side of the limits on which the value of a verdict is; None if it has none: it repeats an
+    earlier one, or is not among some values."""
+    value = verdict.scaled_value
+    limit = verdict.threshold  # the lower one of two limits
+    if not isinstance(value, NUMBERS) or not isinstance(limit, NUMBERS):
+        return None
+    if REPEATED in (verdict.reason or "") or verdict.expected.startswith(_WITHOUT_A_SIDE):
+        return None
+    if value < limit:
+        return Side.BELOW
+    return Side.ABOVE if value > limit else None
 
 
 def _moved_together(failures: Sequence[Failure]) -> list[list[Failure]]:
@@ -161,9 +213,10 @@ def _moved_together(failures: Sequence[Failure]) -> list[list[Failure]]:
 
 
 def _movement(failures: Sequence[Failure]) -> tuple[str, Side] | None:
-    """How a dataset moved: in its rows, or else in its sums, or else in its means."""
+    """How a dataset moved: in its rows, or else in its sums, or else in its means; None if these
+    are on both sides of their limits."""
     for metric in MOVING_TOGETHER:
-        for failure in failures:
-            if failure.metric == metric and failure.movement is not None:
-                return failure.movement
+        moved = {failure.movement for failure in failures if failure.metric == metric} - {None}
+        if moved:
+            return moved.pop() if len(moved) == 1 else None
     return None

@@ -61,7 +61,7 @@ def _keep(client: StoreClient, runs: Sequence[TaskRun]) -> None:
         own = by_attempt.get(run.attempt_id)
         if own:
             combined = combined_report(own, own[0].run_key.gate.partition("/")[0])
-            _kept[_key(run)] = Summary({**summary(combined), **summaries_of_parts(own)})
+            _kept[_key(run)] = Summary({**summary(combined, own), **summaries_of_parts(own)})
 
 
 def last_judged(reports: Sequence[GateReport]) -> tuple[GateReport, ...]:
