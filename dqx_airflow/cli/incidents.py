@@ -57,14 +57,19 @@ def list_(
 
     :param ended: Include those that were repaired, accepted or closed.
     """
+    from dqx_airflow.cli.suites import count_text
+    from dqx_airflow.results.shared_causes import count_causes, first_of_dates
+
     results = existing_results(results_root)
     incidents = _incidents_of(results, gate)
     shown = [one for one in reversed(incidents) if ended or one.is_open]
     judged = _judged_rows(results, shown)
-    listed = [
-        (one.date, incident_object(one, judged.get(one.id, ())), _row(one, judged.get(one.id, ())))
-        for one in shown
-    ]
+    first = first_of_dates(results, shown)
+    listed = []
+    for one in shown:
+        rows = judged.get(one.id, ())
+        earlier = first.get(one.id)
+        listed.append((one.date, incident_object(one, rows, earlier), _row(one, rows, earlier)))
     listed += [
         (one.date, missing_report_object(one), _missing_row(one))
         for one in _missing_reports_of(results, gate, incidents)
@@ -73,6 +78,9 @@ def list_(
     nothing = "no incident" if ended else "no open date"
     facts = [fact for _, fact, _ in listed]
     print_list(json_if(format, facts), _HEAD, [row for _, _, row in listed], nothing)
+    causes = count_causes(shown, first)
+    if format == "text" and causes < len(shown):
+        typer.echo(f"\n{len(shown)} incidents have {count_text(causes, 'cause')}")
 
 
 @app.command("show")
@@ -88,15 +96,17 @@ def show(
     That is: commits or files, contents, where its failing rows are, and what else has changed
     since the last good date.
     """
+    from dqx_airflow.results.shared_causes import first_of_dates
     from dqx_airflow.results.what_changed import changes_before
 
     results = existing_results(results_root)
     one = incident_called(_incidents_of(results, gate), incident)
     changes = changes_before(results, one)
     judged = _judged_rows(results, [one]).get(one.id, ())
-    fact = incident_object(one, judged)
+    earlier = first_of_dates(results, [one]).get(one.id)
+    fact = incident_object(one, judged, earlier)
     fact["changes"] = changes_object(changes)
-    print_list(json_if(format, fact), _HEAD, [_row(one, judged)], "")
+    print_list(json_if(format, fact), _HEAD, [_row(one, judged, earlier)], "")
     if format == "text":
         _print_changes(changes)
 
@@ -208,13 +218,14 @@ def close(
 _HEAD = ("id", "gate", "date", "status", "rows", "worst", "acknowledged by")
 
 
-def _row(one: Incident, judged: Sequence[JudgedRows]) -> tuple[str, ...]:
+def _row(one: Incident, judged: Sequence[JudgedRows], first: Incident | None) -> tuple[str, ...]:
     gate = f"{one.last.run_key.gate_instance} {one.rows}".strip()
     where = ", ".join(_whereabouts(rows) for rows in judged)
     by = one.acknowledgement.author if one.acknowledgement else ""
     worst = one.last.worst or ""
     day = one.date.isoformat()
-    return one.id[:8], gate, day, _status(one), where, worst, by
+    same = "" if first is None else f", same cause as {first.id[:8]}"
+    return one.id[:8], gate, day, _status(one) + same, where, worst, by
 
 
 def _missing_row(one: MissingReport) -> tuple[str, ...]:

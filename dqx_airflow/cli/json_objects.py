@@ -204,13 +204,19 @@ def imported_rule_object(imported: ImportedRule) -> JsonObject:
     )
 
 
-def incident_object(incident: Incident, judged: Sequence[JudgedRows]) -> JsonObject:
-    """An incident, with the rows that it is about: those held back, and those promoted since."""
+def incident_object(
+    incident: Incident, judged: Sequence[JudgedRows], first: Incident | None = None
+) -> JsonObject:
+    """An incident, with the rows that it is about: those held back, and those promoted since.
+
+    :param first: that of an earlier gate with the same cause, if there is one.
+    """
     question = incident.question
     acknowledgement = incident.acknowledgement
     return _object(
         **run_head(incident.last.run_id, incident.last.run_key),
         id=incident.id,
+        cause=(first or incident).id,
         slice=incident.rows,
         status=incident.status,
         outcome=incident.last.outcome,
@@ -240,6 +246,7 @@ def missing_report_object(missing: MissingReport) -> JsonObject:
         map_index=missing.map_index,
         scheduler_run=None,
         id=missing.id,
+        cause=missing.id,
         slice=missing.rows,
         status=NO_REPORT,
         outcome=NO_REPORT,

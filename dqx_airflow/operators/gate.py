@@ -263,6 +263,7 @@ class GateOperator(SparkJobOperator):
     """The task that judges this gate together with others, a `GateBatchOperator`."""
     report: GateReport | None = None
     _answer = ""
+    _same_cause: dict[str, str] | None = None
     request: GateRequest | None = None
     source_file: Path | None = None
     _results_location: ResultsLocation
@@ -584,11 +585,13 @@ class GateOperator(SparkJobOperator):
         from dqx_airflow.operators.gate_metrics import emit_metrics, emit_open_slices
         from dqx_airflow.operators.notifications import run_callbacks
         from dqx_airflow.operators.outcome import combined_report, end_task
+        from dqx_airflow.operators.same_cause import same_cause
         from dqx_airflow.operators.webhooks import send_after, sender
         from dqx_airflow.values import Outcome
 
         gate = self.gate or f"{context['ti'].dag_id}.{context['ti'].task_id}"
         self.report = report = combined_report(reports, gate)
+        self._same_cause = same_cause(context, reports, self._results_location)
         self._push_summary(report, reports, context)
         emit_metrics(gate, context, report)
         run_keys = [one.run_key for one in reports]
@@ -613,10 +616,11 @@ class GateOperator(SparkJobOperator):
         from dqx_airflow.operators.summary import XCOM_KEY, summaries_of_parts, summary
 
         content = {
-            **summary(report),
+            **summary(report, reports),
             **summaries_of_parts(reports),
             "results_root": self._results_location.root,
             "date_from": self.request.date_from[:_LONGEST_SOURCE] if self.request else "",
+            "same_cause": self._same_cause,
             "question": None,
             "decision": None,
             **about,
@@ -733,6 +737,7 @@ class GateOperator(SparkJobOperator):
         from dqx_airflow.operators.ask import answer_of, record
         from dqx_airflow.operators.ending import stored_reports
         from dqx_airflow.operators.outcome import combined_report
+        from dqx_airflow.operators.same_cause import same_cause
         from dqx_airflow.results.query import StoredResults
 
         answer = answer_of(event, self._ask_timeout)
@@ -742,6 +747,7 @@ class GateOperator(SparkJobOperator):
             raise GateInfrastructureError("the report that the answer is about is gone: run again")
         name = self.gate or f"{context['ti'].dag_id}.{context['ti'].task_id}"
         self.report = combined_report(reports, name)
+        self._same_cause = same_cause(context, reports, self._results_location)
         if answer.accepts and not answer.reason:
             self._push_summary(self.report, reports, context)  # as before the question
             self.log.warning("accepting the data needs a reason: the gate asks again")

@@ -60,7 +60,9 @@ class GateNotification:
         broken, or has recovered), `error` (the exception, if there is no report),
         `question` (while the gate waits for a person: `since`, `until` and `default`, what happens
         then, and the `url` of the answer), `decision` (the answer after which a gate stays
-        blocked), and `report` (the summary in XCom, None without a report).
+        blocked), `same_cause` (the earlier gate of the DAG that had the same cause: its `gate`,
+        its `incident`, and the time `at` which it was stopped), and `report` (the summary in XCom,
+        None without a report).
     """
 
     text: str
@@ -89,6 +91,7 @@ class NotificationPayload:
     error: str | None
     question: Mapping[str, Any] | None
     decision: str | None
+    same_cause: Mapping[str, Any] | None
     report: Mapping[str, Any] | None
 
 
@@ -115,10 +118,12 @@ def gate_notification(
     incident = _incident_url(ti, on or _first_bad_date(pushed)) if url and has_incident else ""
     faults, more = _faults(report)
     question = _question(ti, report)
+    same = _same_cause(report)
     fields = {
         "outcome": f"recovered, {outcome}" if is_recovery else outcome,
         "gate": gate,
         "title": _title(report, error),
+        "same": same,
         "faults": faults,
         "more": more,
         "decision": _text(report.get("decision")),
@@ -145,6 +150,7 @@ def gate_notification(
         error=cut(error, _LONGEST_TEXT) if error and not report else None,
         question=question,
         decision=_text(report.get("decision")) or None,
+        same_cause=report["same_cause"] if same else None,
         report=report or None,
     )
     markdown = filled(__package__, "notification.md", code=_code, plain=_plain, **fields).rstrip(
@@ -161,7 +167,8 @@ def _subject(report: Mapping[str, Any], gate: str, error: str, *, is_recovery: b
     """
     line = _text(report.get("headline")) or f"{NO_REPORT}: gate {gate}: {error or 'see its log'}"
     waits = _waits(report["question"]) if isinstance(report.get("question"), Mapping) else ""
-    said = [waits, _text(report.get("decision")), line]
+    same = " ".join(_same_cause(report))
+    said = [waits, _text(report.get("decision")), same, line]
     text = cut(printable(" ".join("; ".join(filter(None, said)).split())), _LONGEST_TEXT)
     return cut(f"recovered, {text}", _LONGEST_TEXT) if is_recovery else text
 
@@ -187,6 +194,17 @@ def _waits(question: Mapping[str, Any]) -> str:
     moment = datetime.fromisoformat(str(until)).astimezone(timezone.utc)
     then = _text(question.get("default"))
     return f"waits for an answer until {moment:%Y-%m-%d %H:%M} UTC, then {then}"
+
+
+def _same_cause(report: Mapping[str, Any]) -> tuple[str, str, str] | tuple[()]:
+    """The earlier gate with the same cause in words, its name between: `same cause as gate`,
+    `lake.orders`, `(stopped at 2026-11-28 02:14 UTC)`; empty without one."""
+    same = report.get("same_cause")
+    if not isinstance(same, Mapping):
+        return ()
+    moment = datetime.fromisoformat(str(same.get("at"))).astimezone(timezone.utc)
+    gate = cut(_text(same.get("gate")), _LONGEST_NAME)
+    return "same cause as gate", gate, f"(stopped at {moment:%Y-%m-%d %H:%M} UTC)"
 
 
 def _address_of_tab(ti: Any) -> str:

@@ -27,6 +27,7 @@ from airflow.providers.common.compat.sdk import conf as airflow_conf
 
 from dqx_airflow.operators.notifications import gate_notification
 from dqx_airflow.operators.results_location import ResultsLocation
+from dqx_airflow.operators.same_cause import first_incidents_by_run
 from dqx_airflow.operators.state_changes import stored_faults
 from dqx_airflow.operators.webhook_address import Webhook, WebhookMistake, webhook_of
 from dqx_airflow.values import GateReport
@@ -51,7 +52,8 @@ log = logging.getLogger(__name__)
 @dataclass(frozen=True, slots=True)
 class WebhookEvent:
     """An event, whose JSON is `asdict`. `data` is the payload of a notification with its
-    `markdown`, the id of the `incident`, its `date`, and the `action`: "trigger" or "resolve"."""
+    `markdown`, the id of the `incident`, the id of the first incident of the DAG with the same
+    `cause` (its own if it came first), its `date`, and the `action`: "trigger" or "resolve"."""
 
     type: str
     timestamp: str
@@ -144,19 +146,26 @@ def _events(
     wanted = RunsWanted(gates, since=min(dates), until=max(dates), map_index=index)
     results = StoredResults(location.root, location.storage_options)
     own = {report.run_id: report for report in reports}
+    changed = []
     for incident in stored_incidents(results, wanted):
         change = _change_by(incident, own, results)
         if change is not None:
-            yield _event(context, incident, change)
+            changed.append((incident, change))
+    if not changed:
+        return
+    first = first_incidents_by_run(context, reports, results)
+    for incident, change in changed:
+        yield _event(context, incident, change, first.get(incident.id, incident).id)
 
 
-def _event(context: Any, incident: Incident, change: str) -> WebhookEvent:
+def _event(context: Any, incident: Incident, change: str, cause: str) -> WebhookEvent:
     on = incident.date.isoformat()
     notification = gate_notification(context, is_recovery=not incident.is_open, on=on)
     data = {
         **notification.payload,
         "markdown": notification.markdown,
         "incident": incident.id,
+        "cause": cause,
         "run_id": (incident.repair or incident.last).run_id,
         "date": on,
         "action": "trigger" if incident.is_open else "resolve",

@@ -1,4 +1,4 @@
-"""Which open dates of the gates of a DAG have one cause: a later gate was stopped by nothing but the
+"""Which incidents of the gates of a DAG have one cause: a later gate was stopped by nothing but the
 movement that had stopped an earlier one on the same date, such as too few rows of all datasets.
 
 Nothing is dropped: each gate has an incident of its own, which names the earlier one. Where a

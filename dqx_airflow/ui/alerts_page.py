@@ -156,7 +156,8 @@ _NO_LONGER_AN_ALERT = responses.Refused(
 
 class AlertsPage(NamedTuple):
     """Alerts of the last weeks, and their number: without a label, in all, and not displayed.
-    `tasks` are the tasks of their attempts, as far as Airflow knows them."""
+    `causes` is the number of causes of all of them. `tasks` are the tasks of their attempts, as far
+    as Airflow knows them."""
 
     groups: list[AlertGroup]
     tasks: Mapping[str, airflow.TaskRef]
@@ -164,6 +165,7 @@ class AlertsPage(NamedTuple):
     total: int
     more: int
     problem: str | None
+    causes: int
 
 
 @router.get("/alerts")
@@ -202,10 +204,11 @@ def alerts(
     editable = {*filter(visitor.may_edit, dag_ids)}
     groups = _groups(answer.found, lines, dict(past.found), labelled)
     unlabelled = sum(alert.label is None for alert in answer.found)
+    causes = len({alert.cause for alert in answer.found if alert.cause})
     problem = answer.problem or shown.problem or past.problem
     return responses.Page(
         "alerts.html",
-        AlertsPage(groups, labelled, unlabelled, len(answer.found), more, problem),
+        AlertsPage(groups, labelled, unlabelled, len(answer.found), more, problem, causes),
         editable=editable,
         dags=sorted({row.dag_id for row in rows}),
         filters=filters,

@@ -510,12 +510,14 @@ def _freshness(rows: Sequence[GateRow]) -> str:
 @dataclass(frozen=True, slots=True)
 class OpenOfGate:
     """The open dates of a gate: the first one, None if that is unknown, their number, the newest
-    incident if any date was judged, and the rows that its target lacks."""
+    incident if any date was judged, the earlier gate with its cause, and the rows that its target
+    lacks."""
 
     since: date | None
     count: int
     newest: Incident | None
     held_back: HeldBack
+    same_cause_as: str = ""
 
     @property
     def taken(self) -> IncidentNote | None:
@@ -544,6 +546,7 @@ def open_by_gate(
             count=len(own),
             newest=of_gate[-1] if of_gate else None,
             held_back=HeldBack.of([judged.get(one.id, ()) for one in of_gate]),
+            same_cause_as=own[-1].same_cause_as,
         )
     return found
 
@@ -551,7 +554,8 @@ def open_by_gate(
 class BoardPage(NamedTuple):
     """A page of the board. `counts` are the gates by status, `late` those with a missing run.
     `open_slices` are the dates that are not good, and `deadlines` the next deadlines of the last
-    runs of gates that need a person, both by DAG and task as in `lake.gate`."""
+    runs of gates that need a person, both by DAG and task as in `lake.gate`. `causes` is the number
+    of causes of the open dates."""
 
     rows: tuple[GateRow, ...]
     paging: Paging
@@ -559,6 +563,7 @@ class BoardPage(NamedTuple):
     late: int
     open_slices: Mapping[str, int]
     deadlines: Mapping[str, datetime]
+    causes: int
 
 
 @router.get("/board")
@@ -597,7 +602,7 @@ def board(
     late = sum(row.is_late for row in rows)
     return Page(
         "board.html",
-        BoardPage(shown, paging, counts, late, open_slices, deadlines),
+        BoardPage(shown, paging, counts, late, open_slices, deadlines, slices.causes),
         choices=choices,
         filters=filters,
         alerts=counts_of_rows(client, list(shown)),

@@ -4,7 +4,7 @@ broken, waiting for an answer, or without a report; and what has become of the o
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from typing import Any
 
@@ -18,6 +18,7 @@ from dqx_airflow.results.incidents import (
 from dqx_airflow.results.missing_reports import DateEnd, ends_of_dates, is_of_gate
 from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.schema import as_utc
+from dqx_airflow.results.shared_causes import first_incidents, gate_of
 from dqx_airflow.ui import airflow, airflow_dags, responses
 from dqx_airflow.ui.deciding import HeldBack, decision_in_words, end_of
 from dqx_airflow.ui.questions import as_airflow_knows
@@ -33,7 +34,8 @@ class OpenSlice:
     `gate` is the name of the gate in the results, without a suite. `state` is `waiting`, `blocked`,
     `broken`, or `no report`. A slice without a report has no incident; its `date` is the date of
     its run, None if that is unknown. `since` is the time of the first verdict, or of the end of the
-    task without one, and `error` why there is no report.
+    task without one, and `error` why there is no report. `same_cause_as` is the earlier gate of the
+    DAG whose open slice has the same cause, or empty.
     """
 
     gate: str
@@ -48,6 +50,7 @@ class OpenSlice:
     question: airflow.Question | None = None
     judged: tuple[JudgedRows, ...] = ()
     error: str = ""
+    same_cause_as: str = ""
 
     @property
     def held_back(self) -> HeldBack:
@@ -65,6 +68,11 @@ class SlicesOfGates:
     closed: Mapping[str, IncidentNote] = field(default_factory=dict)
     problem: str | None = None
 
+    @property
+    def causes(self) -> int:
+        """The number of causes of the open slices."""
+        return sum(not one.same_cause_as for one in self.open)
+
 
 def slices_of(
     session: Any,
@@ -78,7 +86,7 @@ def slices_of(
     """
     answer = client.ask(lambda store: stored_incidents(store, RunsWanted()))
     is_open = [one for one in reversed(answer.found) if one.is_open]
-    found = _judged_slices(session, tasks, is_open)
+    found = _with_causes(client, _judged_slices(session, tasks, is_open))
     known = {(one.dag_id, one.task_id, one.date, one.map_index) for one in found}
     missing, closed = _without_report(session, client, tasks, recent)
     missing = [
@@ -88,6 +96,22 @@ def slices_of(
         if one.closing is not None and one.status == CLOSED:
             closed |= {run.attempt.id: one.closing for run in one.last_of_each}
     return SlicesOfGates(tuple(sorted([*found, *missing], key=_by_date)), closed, answer.problem)
+
+
+def _with_causes(client: StoreClient, slices: Sequence[OpenSlice]) -> list[OpenSlice]:
+    """Slices with the earlier gates that had the same cause."""
+    dag_of = {one.incident.id: one.dag_id for one in slices if one.incident is not None}
+    incidents = [one.incident for one in slices if one.incident is not None]
+    answer = client.ask(
+        lambda store: tuple(first_incidents(store, incidents, lambda one: dag_of[one.id]).items())
+    )
+    first = {own: gate_of(earlier) for own, earlier in answer.found}
+    return [
+        replace(one, same_cause_as=first[one.incident.id])
+        if one.incident is not None and one.incident.id in first
+        else one
+        for one in slices
+    ]
 
 
 def _by_date(one: OpenSlice) -> tuple[object, ...]:

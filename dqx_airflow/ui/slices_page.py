@@ -35,13 +35,14 @@ _MOST_SLICES = 500
 
 
 class SlicesPage(NamedTuple):
-    """The oldest open slices, and how many there are, in all and by state."""
+    """The oldest open slices, how many there are, in all and by state, and how many causes."""
 
     rows: list[OpenSlice]
     total: int
     counts: dict[str, int]
     more: int
     problem: str | None
+    causes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +195,7 @@ def slices(visitor: airflow_users.VisitorDep, tasks: airflow_dags.TasksDep) -> P
     }
     return Page(
         "slices.html",
-        SlicesPage(rows, len(found), counts, more, problem or judged.problem),
+        SlicesPage(rows, len(found), counts, more, problem or judged.problem, known.causes),
         gates=gates,
         held_back=HeldBack.of([one.judged for one in rows]),
         picture=_picture(client, gates),

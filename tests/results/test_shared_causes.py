@@ -1,4 +1,4 @@
-"""A later gate of a DAG says that it has the cause of an earlier one, if nothing else stopped it."""
+"""A later gate of a DAG says that it has the cause of an earlier one, if nothing else stops it."""
 
 from __future__ import annotations
 

@@ -422,6 +422,31 @@ def test_failures_of_one_cause_are_one_line_with_one_label(
     assert {label.name for label in labels(scene)} == {*names}
 
 
+def test_two_gates_with_one_cause_say_so_and_causes_are_counted(get: Get, scene: Scene) -> None:
+    rows = replace(
+        NOT_EMPTY, name="orders.rows", check="Volume", status=Status.FAILED, severity=Severity.P0
+    )
+    few = replace(rows, metric="num_rows", value=30, scaled_value=30, threshold=4000)
+    items = replace(few, name="items.rows", datasets=("items",))
+    scene.ran(report_of(1, verdicts=(few,)))
+    second = report_of(2, verdicts=(items,), task_id="second")
+    scene.ran(second, task_id="second", number=2)
+    third = report_of(3, verdicts=(items, BAD_NULLS), task_id="third")
+    scene.ran(third, task_id="third", number=3)
+    board = get("api/v1/board", "eve").json()
+    assert (sum(board["open_slices"].values()), board["causes"]) == (3, 2)
+    text = Html(get("board", "eve").text).text
+    assert "3 open dates are not in their target: 2 causes." in text
+    assert text.count("same cause as lake.gate") == 1
+    slices = get("api/v1/slices", "eve").json()
+    assert (slices["total"], slices["causes"]) == (3, 2)
+    named = {one["task_id"]: one["same_cause_as"] for one in slices["rows"]}
+    assert named == {"gate": "", "second": "lake.gate", "third": ""}
+    assert "3 dates are not good, of 2 causes" in Html(get("slices", "eve").text).text
+    alerts = get("api/v1/alerts", "eve").json()
+    assert (alerts["total"], alerts["causes"]) == (4, 2)
+
+
 def test_another_failure_while_an_alert_is_open_is_a_line_of_its_own(
     get: Get, scene: Scene
 ) -> None:
