@@ -24,16 +24,22 @@ class CpuCosts:
 
     def __init__(self, most: int) -> None:
         self.most = most
+        self.file: Path | None = None
+        self.is_last_of_file = False
         self.began = 0.0
         self.by_file: Counter[str] = Counter()
 
     @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_protocol(self) -> None:
-        self.began = _spent_s(os.getpid())
+    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> None:
+        # Not for each test: to look through the threads of a JVM takes as long as a small one.
+        if item.path != self.file:
+            self.file = item.path
+            self.began = _spent_s(os.getpid())
+        self.is_last_of_file = nextitem is None or nextitem.path != item.path
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_makereport(self, item: pytest.Item, call: pytest.CallInfo[None]) -> None:
-        if call.when == "teardown":
+        if call.when == "teardown" and self.is_last_of_file:
             # The JVM ends with the last test, and what it has spent is no longer seen.
             cost = max(0.0, _spent_s(os.getpid()) - self.began)
             item.user_properties.append((_COST, cost))
