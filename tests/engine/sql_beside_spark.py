@@ -1,11 +1,13 @@
-"""The SQL of `sql_on_sail.txt` on Sail, and on Spark: `python -m tests.engine.sql_beside_spark`.
+"""SQL on Sail, and on Spark: `python -m tests.engine.sql_beside_spark` tries `sql_on_sail.txt`.
 
 Each engine runs in a process of its own, over tables with values at which engines differ, over one
-row, over nothing but NULL, and over no rows. What Sail accepts must have the values of Spark.
+row, over nothing but NULL, and over no rows. What Sail accepts must have the values of Spark. With
+`--random 500`, it is random SQL of which Sail accepts 500 texts; `--seed 7` is another one.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import subprocess
@@ -22,9 +24,14 @@ from typing import Any
 from pyspark.errors import PySparkException
 
 from dqx_airflow.datasets.spark_address import connection_of
+from dqx_airflow.engine.proof import sql_on_sail
+from dqx_airflow.engine.proof.operations import SeenDataset
 from dqx_airflow.engine.session.connection import open_session
 from dqx_airflow.engine.sources.open import open_dataset
+from dqx_airflow.plan.model import MetricRequest
+from dqx_airflow.plan.schema_check import Schema
 from dqx_airflow.values import DatasetRef
+from tests.engine.random_sql import RandomSql
 from tests.engine.sail_beside_spark import ENGINES, INTERPRETED
 from tests.processes import environment
 
@@ -68,15 +75,36 @@ def is_query(text: str) -> bool:
     return text.upper().startswith(("SELECT", "WITH"))
 
 
-def others() -> list[str]:
-    """The expressions with another value on Sail than on Spark, or with a value on one of them
-    where Spark has an error."""
+def random_expressions(number: int, seed: int) -> list[str]:
+    """Random aggregates and queries that Sail accepts."""
+    sql = RandomSql(seed)
+    accepted: dict[str, None] = {}
+    while len(accepted) < number:
+        text = sql.text()
+        if objection_to(text) is None:
+            accepted[text] = None
+    return [*accepted]
+
+
+def objection_to(text: str) -> str | None:
+    """Why Sail does not evaluate SQL over the table; None if it does."""
+    seen = SeenDataset(Schema("t", TYPES), "parquet")
+    request = MetricRequest("t", "query" if is_query(text) else "sql", (text,), date(2024, 3, 1))
+    return sql_on_sail.objection_to_request("0.7.2", request, {"t": seen})
+
+
+def others(texts: Sequence[str]) -> list[str]:
+    """The expressions with another value on Sail than on Spark, or with a value on Sail where Spark
+    has an error."""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
+        given = Path(folder, "expressions.json")
+        given.write_text(json.dumps(texts))
         for engine in ENGINES:
             file = Path(folder, f"{engine}.json")
-            words = [sys.executable, "-m", "tests.engine.sql_beside_spark", engine, str(file)]
-            subprocess.run(words, check=True, env=environment(PYTHONPATH="."))
+            words = (sys.executable, "-m", "tests.engine.sql_beside_spark")
+            run = [*words, "--engine", engine, "--given", str(given), "--file", str(file)]
+            subprocess.run(run, check=True, env=environment(PYTHONPATH="."))
             found[engine] = json.loads(file.read_text())
     return [
         f"{name}: {due}, on Sail {found['sail'][name]}"
@@ -151,14 +179,14 @@ def _table(random: Random, size: int, nulls: float) -> Any:
     )
 
 
-def _run(engine: str, file: Path) -> None:
-    """Writes the values of all expressions over all tables, as an engine has them."""
+def _run(engine: str, texts: Sequence[str], file: Path) -> None:
+    """Writes the values of expressions over all tables, as an engine has them."""
     import pyarrow.parquet as pq
 
     settings = INTERPRETED if engine == "spark" else {}
     session = open_session(connection_of(ENGINES[engine]), "sql", settings)
     values: dict[str, str] = {}
-    aggregates = [text for text in expressions() if not is_query(text)]
+    aggregates = [text for text in texts if not is_query(text)]
     for name, table in _tables(Random(5)):
         with tempfile.TemporaryDirectory() as folder:
             pq.write_table(table, Path(folder, "a.parquet"))
@@ -168,7 +196,7 @@ def _run(engine: str, file: Path) -> None:
                 some = aggregates[start : start + _AT_ONCE]
                 found = _values(rows, some)
                 values |= {f"{name}: {text}": found[text] for text in some}
-            for text in filter(is_query, expressions()):
+            for text in filter(is_query, texts):
                 values[f"{name}: {text}"] = _value(session, text)
     file.write_text(json.dumps(values))
     session.stop()
@@ -194,9 +222,22 @@ def _value(session: Any, text: str) -> str:
         return _ERROR
 
 
+def main() -> None:
+    """Prints the expressions that differ; with an engine, writes the values that it has."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--random", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--engine", choices=ENGINES, help=argparse.SUPPRESS)
+    parser.add_argument("--given", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--file", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.engine is not None:
+        _run(given.engine, json.loads(given.given.read_text()), given.file)
+        return
+    texts = random_expressions(given.random, given.seed) if given.random else expressions()
+    differing = others(texts)
+    print("\n".join([*differing, f"{len(texts)} expressions, {len(differing)} others"]))
+
+
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
-        _run(sys.argv[1], Path(sys.argv[2]))
-    else:
-        differing = others()
-        print("\n".join([*differing, f"{len(expressions())} expressions, {len(differing)} others"]))
+    main()

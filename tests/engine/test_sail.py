@@ -157,6 +157,16 @@ def test_a_pattern_is_written_so_that_every_engine_reads_it_alike_or_refused(
             "(octet_length(`a`) >= 5 AND `a` RLIKE '(?-i)^M+\\\\z' OR `a` RLIKE 'x') OR b",
             r"(`a` RLIKE '[\\x{78}-\\x{78}]') OR b",
         ),
+        (
+            "count(CASE WHEN a > 9 THEN raise_error(concat('a', b)) END) FILTER (WHERE (c = 'x'))",
+            "count(CASE WHEN (c = 'x') THEN CASE WHEN a > 9 THEN raise_error(concat('a', b)) END "
+            "END)",
+        ),
+        (
+            "first(raise_error('x')) FILTER (WHERE a), count(DISTINCT raise_error('x')) FILTER "
+            "(WHERE a), sum(a) FILTER (WHERE a > raise_error('x'))",
+            None,
+        ),
         # Sail has these, and a string is none of them.
         ("a = 'RLIKE ' AND `it's` = 'x RLIKE ' AND b = 'y'", None),
         (
@@ -409,15 +419,8 @@ def test_json_that_not_all_readers_take_alike_is_refused(
         _read_here(json_for_sail, tmp_path, "json", {}, text)
 
 
-def _objection_to_sql(text: str) -> str | None:
-    seen = SeenDataset(Schema("t", sql_beside_spark.TYPES), "parquet")
-    metric = "query" if sql_beside_spark.is_query(text) else "sql"
-    request = MetricRequest("t", metric, (text,), date(2024, 3, 1))
-    return sql_on_sail.objection_to_request("0.7.2", request, {"t": seen})
-
-
 def test_sql_is_evaluated_on_sail_if_it_was_compared() -> None:
-    assert {text: _objection_to_sql(text) for text in sql_beside_spark.expressions()} == (
+    assert {text: sql_beside_spark.objection_to(text) for text in sql_beside_spark.expressions()} == (
         dict.fromkeys(sql_beside_spark.expressions())
     )
 
@@ -475,6 +478,8 @@ def test_sql_is_evaluated_on_sail_if_it_was_compared() -> None:
         ("count_if(b < 9223372036854775808)", "`9223372036854775808`"),
         ("count_if(lower(upper(s)) = 'a')", "`LOWER(UPPER(s))`"),
         ("count(*) FILTER (WHERE NULL)", "FILTER"),
+        ("count_if(i > 0) FILTER (WHERE ok)", "FILTER"),
+        ("SELECT count_if(i > 0) FILTER (WHERE ok) / count(*) FROM t", "FILTER"),
         ("count(*, 1)", "COUNT"),
         ("SELECT count(*) FROM t WHERE g NOT IN (SELECT s FROM t) OR ok", "IN (SELECT s FROM t)"),
         (
@@ -497,7 +502,7 @@ def test_sql_is_evaluated_on_sail_if_it_was_compared() -> None:
     ],
 )
 def test_sql_that_was_not_compared_or_differs_is_refused_with_its_part(text: str, due: str) -> None:
-    objection = _objection_to_sql(text)
+    objection = sql_beside_spark.objection_to(text)
     assert objection is not None
     assert due in objection
     assert objection.endswith("differently from Spark: run this gate on Spark")
@@ -506,7 +511,15 @@ def test_sql_that_was_not_compared_or_differs_is_refused_with_its_part(text: str
 @pytest.mark.nightly
 def test_sql_has_the_values_of_spark_on_sail() -> None:
     pytest.importorskip("pysail")
-    assert sql_beside_spark.others() == []
+    assert sql_beside_spark.others(sql_beside_spark.expressions()) == []
+
+
+@pytest.mark.nightly
+def test_random_sql_has_the_values_of_spark_on_sail() -> None:
+    pytest.importorskip("pysail")
+    seed = Random().randrange(1_000_000)
+    texts = sql_beside_spark.random_expressions(400, seed)
+    assert sql_beside_spark.others(texts) == [], f"seed {seed}"
 
 
 @pytest.mark.slow
@@ -1102,6 +1115,28 @@ def test_a_query_that_sail_cannot_plan_is_an_error_with_a_sentence(
     (steps,) = (one for one in report.verdicts if one.name == "steps")
     assert steps.status is Status.ERROR
     assert (steps.reason or "").startswith("Sail cannot plan this")
+
+
+@pytest.mark.slow
+def test_a_filter_that_leaves_no_row_raises_no_error_of_a_row_on_sail(
+    session: Any, tmp_path: Path
+) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    from dqx_airflow.engine.job import try_gates
+
+    request = _request(tmp_path)
+    folder = tmp_path / "mails"
+    folder.mkdir()
+    pq.write_table(pa.table({"mail": ["a@b"], "country": ["CH"]}), folder / "a.parquet")
+    # One assertion alone: what several have in common is computed before any filter.
+    body = 'assert each row: mail matches "^.+@.+$" where country == "FR" name "none"'
+    suite = SourceFile("suite.dql", f'suite "S" {{ check "C" on mails {{ {body} }} }}')
+    datasets = (*request.datasets, DatasetRef("mails", str(folder), format="parquet"))
+    report = try_gates([replace(request, suite=suite, datasets=datasets)], lambda _: session)[0]
+    others = [one for one in report.verdicts if one.status is not Status.PASSED]
+    assert others == []
 
 
 @pytest.mark.slow

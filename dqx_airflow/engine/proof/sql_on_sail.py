@@ -434,6 +434,8 @@ class _Reader:
                 self.condition(condition)
                 if self.kind(condition) is _NULL:
                     raise _refusal(node)
+                if isinstance(aggregate, exp.CountIf):
+                    raise _refusal(node)  # Sail counts the rows that the filter leaves out, too
                 return self._aggregate(aggregate)
             case exp.Count(this=exp.Star(), expressions=[]):
                 return _COUNT
