@@ -15,6 +15,7 @@ import logging
 import os
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -235,23 +236,75 @@ def in_dialect(sql: str) -> str:
 _PART = re.compile(r"'(?:\\.|[^'\\])*'|`[^`]*`|\w*\(|\w+|[^\w'`(),]+|.", re.DOTALL)
 _OF_DECIMAL = re.compile(r"CAST\((.*) AS (DECIMAL\(\d+,\d+\))\)", re.DOTALL)
 _OF_TIME = re.compile(r"CAST\(.* AS (?:TIMESTAMP(?:_NTZ)?|INTERVAL DAY TO SECOND)\)", re.DOTALL)
+_WITHOUT_NULL = (
+    *("count(", "sum(", "try_sum(", "min(", "max(", "percentile("),
+    *("var_samp(", "covar_pop(", "stddev_pop("),
+)
+"""The aggregates of our SQL that leave out NULL."""
 _OPERATORS = {"try_add(": "+", "try_subtract(": "-", "try_multiply(": "*", "try_divide(": "/"}
 
 
 def _with_own_calls(sql: str) -> str:
     """Replaces calls of functions that Sail lacks, or has for fewer types, by equivalent SQL."""
-    open_calls = [("", [""])]
+    open_calls = [_Open("")]
     for part in _PART.findall(sql):
+        inner = open_calls[-1]
         if part.endswith("("):
-            open_calls.append((part, [""]))
+            open_calls.append(_Open(part))
         elif part == ",":
-            open_calls[-1][1].append("")
+            inner.arguments.append("")
         elif part == ")" and len(open_calls) > 1:
-            call, arguments = open_calls.pop()
-            open_calls[-1][1][-1] += _own_call(call, arguments)
+            open_calls.pop()
+            open_calls[-1].add_call(inner)
         else:
-            open_calls[-1][1][-1] += part
-    return "".join(call + ",".join(arguments) for call, arguments in open_calls)
+            inner.arguments[-1] += part
+    return "".join(call.call + ",".join(call.arguments) for call in open_calls)
+
+
+@dataclass(slots=True)
+class _Open:
+    """A call that is not closed yet, its arguments so far, and the last call in the last one."""
+
+    call: str
+    arguments: list[str] = field(default_factory=lambda: [""])
+    closed: _Closed | None = None
+
+    def add_call(self, inner: _Open) -> None:
+        """Adds a call that was closed; or, for the parentheses of a FILTER, its condition."""
+        text = self.arguments[-1]
+        if self.closed is not None and self.closed.is_filtered(text, inner):
+            self.arguments[-1] = self.closed.with_condition(inner.arguments[0])
+            return
+        self.closed = _Closed(text, inner.call, inner.arguments)
+        self.arguments[-1] = self.closed.sql
+
+
+@dataclass(frozen=True, slots=True)
+class _Closed:
+    """A call, and the text before it."""
+
+    before: str
+    call: str
+    arguments: list[str]
+
+    @property
+    def sql(self) -> str:
+        return f"{self.before}{_own_call(self.call, self.arguments)}"
+
+    def is_filtered(self, text: str, inner: _Open) -> bool:
+        """True for the parentheses of the FILTER of the call, if its condition has to stand within
+        the call: where a filter leaves no row, Sail raises errors of rows that are not there."""
+        is_filter = inner.call == "(" and inner.arguments[0].startswith("WHERE ")
+        is_of_values = self.call in _WITHOUT_NULL and not self.arguments[0].startswith("DISTINCT ")
+        has_error = "raise_error(" in "".join(self.arguments)
+        return is_filter and is_of_values and has_error and text == f"{self.sql} FILTER "
+
+    def with_condition(self, where: str) -> str:
+        """The call over the rows of its filter."""
+        first, *others = self.arguments
+        condition = where.removeprefix("WHERE ")
+        inside = [f"CASE WHEN {condition} THEN {first} END", *others]
+        return f"{self.before}{self.call}{','.join(inside)})"
 
 
 def _own_call(call: str, arguments: list[str]) -> str:
