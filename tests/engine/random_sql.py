@@ -91,6 +91,7 @@ class RandomSql:
                 lambda: f"length({self._value('text', depth - 1)})",
                 lambda: f"{self._pick('year', 'month', 'day')}({self._value('date', depth - 1)})",
                 lambda: f"abs({self._value('whole', depth - 1)})",
+                lambda: f"({self._value('whole', depth - 1)} % {self._pick('3', '25')})",
             ]
         if kind in ("decimal", "double"):
             makers.append(
@@ -151,6 +152,7 @@ class RandomSql:
             f"count({self._value(kind)})",
             f"count(DISTINCT {self._value(kind)})",
             f"count(DISTINCT {self._column(kind)}, {self._column(number)})",
+            f"count(DISTINCT struct({self._column(kind)} AS a, {self._value('text')} AS b))",
             f"count_if({self.condition()})",
             f"count_if({self.condition()})",
             f"{of_numbers}({self._value(number)})",

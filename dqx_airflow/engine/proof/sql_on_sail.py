@@ -282,6 +282,11 @@ class _Reader:
                 return self._chosen(node)
             case exp.Add() | exp.Sub() | exp.Mul() | exp.Div():
                 return self._computed(node)
+            case exp.Mod(this=operand, expression=exp.Literal() as divisor):
+                kind = self.kind(operand)
+                if kind.name != "integer" or not _whole_value(divisor):
+                    raise _refusal(node, kind)
+                return _Kind("integer")
             case exp.AggFunc() | exp.Filter():
                 return self._aggregate(node)
             case exp.CurrentDate(this=None):
@@ -438,6 +443,12 @@ class _Reader:
                     raise _refusal(node)  # Sail counts the rows that the filter leaves out, too
                 return self._aggregate(aggregate)
             case exp.Count(this=exp.Star(), expressions=[]):
+                return _COUNT
+            case exp.Count(this=exp.Distinct(expressions=[exp.Struct(expressions=fields)])):
+                for part in fields:
+                    kind = self._key(part.expression if part.key == "propertyeq" else part)
+                    if kind.name in _FLOATING:
+                        raise _refusal(node, kind)
                 return _COUNT
             case exp.Count(this=exp.Distinct(expressions=parts)):
                 for part in parts:
