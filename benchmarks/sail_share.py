@@ -67,6 +67,8 @@ VALUES: Mapping[str, Sequence[Any]] = {
 }
 """The values of a made column by its type."""
 
+_NUMBERS = ("bigint", "double", "decimal(12,2)")
+
 _TYPE_BY_NAME = (
     (r"(^|_)(at|ts)$|time|timestamp|^valid_(from|to)", "timestamp"),
     (r"date|day|(_on|_ds)$|^(ds|dt)$", "date"),
@@ -141,6 +143,8 @@ def tables_of(plan: Plan) -> dict[str, dict[str, str]]:
     }
     for name in plan.reads:
         types.setdefault(name, {})["id"] = "bigint"
+    for request in plan.requests:
+        _fit_comparisons(request, types)
     for _ in range(2):
         for dataset, own in types.items():
             for column in own:
@@ -157,19 +161,46 @@ def _columns(plan: Plan) -> Iterator[tuple[str, str]]:
             for name in (*match.keys, *(match.compared or ())):
                 yield request.dataset, name
                 yield match.reference, name
-        for name in _columns_in_sql(request):
-            yield request.dataset, name
+        yield from _columns_in_sql(request)
     for lookup in plan.lookups:
         yield lookup.dataset, lookup.column
         yield lookup.reference, lookup.reference_column
 
 
-def _columns_in_sql(request: MetricRequest) -> Iterator[str]:
+def _columns_in_sql(request: MetricRequest) -> Iterator[tuple[str, str]]:
+    """The columns in the SQL of a request, with the dataset of each."""
     if not request.definition.is_sql:
         return
     parsed = sqlglot.parse_one(str(request.arguments[0]), dialect="spark")
     for column in parsed.find_all(exp.Column):
-        yield column.name
+        yield _dataset_of(column, parsed, request), column.name
+
+
+def _dataset_of(column: exp.Column, parsed: exp.Expression, request: MetricRequest) -> str:
+    """The table whose alias or name stands before a column; the dataset of the request if none."""
+    for table in parsed.find_all(exp.Table):
+        if column.table and table.alias_or_name == column.table:
+            return table.name
+    return request.dataset
+
+
+def _fit_comparisons(request: MetricRequest, types: dict[str, dict[str, str]]) -> None:
+    """Gives columns that SQL compares with a number its type, and with a column the type of that
+    one: a table in which they differ is none that these rules are written for."""
+    if not request.definition.is_sql:
+        return
+    parsed = sqlglot.parse_one(str(request.arguments[0]), dialect="spark")
+    for comparison in parsed.find_all(exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE):
+        column, other = comparison.this, comparison.expression
+        if not isinstance(column, exp.Column):
+            continue
+        own = types.get(_dataset_of(column, parsed, request), {})
+        is_number = own.get(column.name) in _NUMBERS
+        if isinstance(other, exp.Literal) and not other.is_string and not is_number:
+            own[column.name] = "bigint" if other.is_int else "double"
+        elif isinstance(other, exp.Column):
+            others = types.get(_dataset_of(other, parsed, request), {})
+            own[column.name] = others.get(other.name, own.get(column.name, "string"))
 
 
 def _usual_type(name: str) -> str:
@@ -235,7 +266,8 @@ def add(share: Share, session: Any, plan: Plan, folder: Path) -> None:
 
 def _all_names(request: MetricRequest) -> Iterator[str]:
     yield from _names_of(request)
-    yield from _columns_in_sql(request)
+    for dataset, name in _columns_in_sql(request):
+        yield name if dataset == request.dataset else f"{dataset}.{name}"
     for lookup in lookups_of(request):
         yield f"{lookup.reference}.{lookup.reference_column}"
     if request.definition.scan is Scan.MATCH:

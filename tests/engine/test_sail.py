@@ -22,11 +22,10 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 import dqx_airflow
 from dqx_airflow.engine.outputs import collected_files
-from dqx_airflow.engine.proof import engine_key, sql_on_sail
+from dqx_airflow.engine.proof import engine_key
 from dqx_airflow.engine.proof.cases import ProofCase, arrow_of, frame_of, proof_cases
 from dqx_airflow.engine.proof.differences import doubts_of
 from dqx_airflow.engine.proof.engine_key import proof_of_sail
-from dqx_airflow.engine.proof.operations import SeenDataset
 from dqx_airflow.engine.scan import aggregates
 from dqx_airflow.engine.session import sail
 from dqx_airflow.engine.sources import (
@@ -47,7 +46,6 @@ from dqx_airflow.metrics.patterns.portable import without_java
 from dqx_airflow.metrics.patterns.syntax import PatternError
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.in_memory.measure import measure as measure_in_memory
-from dqx_airflow.plan.model import MetricRequest
 from dqx_airflow.plan.schema_check import Schema
 from dqx_airflow.results.quarantines import REASONS
 from dqx_airflow.values import (
@@ -420,9 +418,9 @@ def test_json_that_not_all_readers_take_alike_is_refused(
 
 
 def test_sql_is_evaluated_on_sail_if_it_was_compared() -> None:
-    assert {text: sql_beside_spark.objection_to(text) for text in sql_beside_spark.expressions()} == (
-        dict.fromkeys(sql_beside_spark.expressions())
-    )
+    assert {
+        text: sql_beside_spark.objection_to(text) for text in sql_beside_spark.expressions()
+    } == (dict.fromkeys(sql_beside_spark.expressions()))
 
 
 @pytest.mark.parametrize(

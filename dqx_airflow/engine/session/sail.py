@@ -363,15 +363,15 @@ def _write_in_dialect(client: Any) -> None:
 
 
 def _translate(message: Any) -> None:
-    for field, value in message.ListFields():
-        if (message.DESCRIPTOR.name, field.name) in _SQL:
-            setattr(message, field.name, in_dialect(value))
-        elif field.message_type is not None:
-            is_map = field.message_type.GetOptions().map_entry
-            values = value.values() if is_map else value if field.is_repeated else [value]
-            for part in values:
-                if hasattr(part, "ListFields"):
-                    _translate(part)
+    for part, value in message.ListFields():
+        if (message.DESCRIPTOR.name, part.name) in _SQL:
+            setattr(message, part.name, in_dialect(value))
+        elif part.message_type is not None:
+            is_map = part.message_type.GetOptions().map_entry
+            values = value.values() if is_map else value if part.is_repeated else [value]
+            for inner in values:
+                if hasattr(inner, "ListFields"):
+                    _translate(inner)
 
 
 _SQL = {("ExpressionString", "expression"), ("SQL", "query"), ("SqlCommand", "sql")}
