@@ -47,6 +47,11 @@ def hint_at_type(meant: str | None) -> str | None:
     return f"did you mean '{meant}'?" if meant is not None else None
 
 
+def with_hint(reason: str, meant: str | None) -> str:
+    """The reason why a type is not checked, with the type that was meant, if it is known."""
+    return f"{reason}: {hint_at_type(meant)}" if meant is not None else reason
+
+
 def _corrections(written: str, vocabulary: dict[str, str]) -> Iterator[str]:
     """The text with its sizes corrected, with one word, with all words, and with its spaces."""
     yield _DOT.sub(",", written)

@@ -164,7 +164,7 @@ def test_a_mistyped_type_is_not_checked_and_has_a_hint(logical: str | None) -> N
     """With a logical type too, which says nothing of the length: the gate is broken."""
     contract = _contract("varchr(20)", logical)
     (note,) = [note for note in contract.notes if note.promise is not None]
-    assert note.help == "did you mean 'varchar(20)'?"
+    assert note.reason.endswith("did you mean 'varchar(20)'?")
 
 
 def test_not_null_is_no_part_of_a_type() -> None:
@@ -177,4 +177,5 @@ def test_a_property_names_its_type_in_spark() -> None:
     stated = "[{property: sparkType, value: bigint}]"
     assert _type_of(_contract("int", customProperties=stated)) == "bigint"
     contract = _contract("int", customProperties=stated.replace("bigint", "bigitn"))
-    assert [note.help for note in contract.notes if note.help] == ["did you mean 'bigint'?"]
+    (note,) = [note for note in contract.notes if note.promise is not None]
+    assert note.reason == "not a Spark type: did you mean 'bigint'?"

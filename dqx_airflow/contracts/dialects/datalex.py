@@ -19,7 +19,7 @@ from dqx_airflow.contracts.dialects.rule_names import slug, unique_name, with_un
 from dqx_airflow.contracts.document import NOTHING, Mapping, Scalar
 from dqx_airflow.contracts.field_types import spark_type_of, types_named
 from dqx_airflow.contracts.mistakes import mistake
-from dqx_airflow.contracts.mistyped_types import hint_at_type, meant_type
+from dqx_airflow.contracts.mistyped_types import meant_type, with_hint
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model, Rule, column_path
 from dqx_airflow.contracts.schema import schema_errors
 from dqx_airflow.contracts.yaml_reader import read_document
@@ -342,9 +342,8 @@ def _base_rules(reading: ClauseReader, node: Mapping) -> Iterator[Rule]:
     if written is None:
         return
     if _type_of(written) is None:
-        hint = hint_at_type(meant_type(written, _is_type))
-        reason = f"'{written}' is not a known type"
-        reading.unsupported(node.get("type"), reason, help=hint)
+        reason = with_hint(f"'{written}' is not a known type", meant_type(written, _is_type))
+        reading.unsupported(node.get("type"), reason)
         return
     yield reading.rule("type", OfType(), node.get("type"))
 

@@ -208,7 +208,7 @@ def _enforceable(contract: elements.Contract) -> Iterator[Diagnostic]:
     )
     for note in _causes(notes):
         message = f"{note.clause.path} is not checked: {note.reason}"
-        yield Diagnostic(message, note.clause.span, "W020", help=note.help)
+        yield Diagnostic(message, note.clause.span, "W020")
 
 
 def _references(contract: elements.Contract) -> Iterator[Diagnostic]:

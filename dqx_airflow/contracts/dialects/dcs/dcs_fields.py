@@ -11,7 +11,7 @@ from dqx_airflow.contracts.dialects.quality import read_quality
 from dqx_airflow.contracts.dialects.rule_names import with_unique_names
 from dqx_airflow.contracts.document import NOTHING, Entry, Mapping, Node, Scalar, show_path
 from dqx_airflow.contracts.field_types import is_spark_type, spark_type_of, types_named, with_type
-from dqx_airflow.contracts.mistyped_types import hint_at_type, meant_type
+from dqx_airflow.contracts.mistyped_types import meant_type, with_hint
 from dqx_airflow.contracts.model import Clause, Field, Rule, column_path, dotted_path
 from dqx_airflow.diagnostics.diagnostic import slip_of
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
@@ -167,8 +167,8 @@ def _physical_type(reading: ClauseReader, node: Mapping) -> str | None:
         return None
     spark_type = spark_type_of(written)
     if spark_type is None:
-        hint = hint_at_type(meant_type(written, is_spark_type))
-        reading.unsupported(config.get("databricksType"), "not a Spark type", help=hint)
+        reason = with_hint("not a Spark type", meant_type(written, is_spark_type))
+        reading.unsupported(config.get("databricksType"), reason)
     return spark_type
 
 

@@ -35,7 +35,7 @@ from dqx_airflow.contracts.document import (
 )
 from dqx_airflow.contracts.field_types import is_spark_type, spark_type_of, with_type
 from dqx_airflow.contracts.mistakes import mistake
-from dqx_airflow.contracts.mistyped_types import hint_at_type, meant_type
+from dqx_airflow.contracts.mistyped_types import meant_type, with_hint
 from dqx_airflow.contracts.model import Field, Rule, column_path
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values.blank import is_blank
@@ -173,8 +173,8 @@ def _type_in_spark(reading: OdcsReading, written: Node | None) -> str | None:
         return None
     spark_type = spark_type_of(written.text)
     if spark_type is None:
-        hint = hint_at_type(meant_type(written.text, is_spark_type))
-        reading.unsupported(written, "not a Spark type", help=hint)
+        meant = meant_type(written.text, is_spark_type)
+        reading.unsupported(written, with_hint("not a Spark type", meant))
     return spark_type
 
 
@@ -200,7 +200,7 @@ def _by_logical(reading: OdcsReading, node: Mapping, logical: str | None) -> _De
             written, logical, reading.sql_dialect, is_spark=reading.is_spark
         )
         if logical is None or meant is not None:
-            reading.unsupported(physical_node, why_unread(written), help=hint_at_type(meant))
+            reading.unsupported(physical_node, with_hint(why_unread(written), meant))
         else:
             reading.not_understood(physical_node, why_unread(written))
     if logical == "date" and reading.version.startswith("3.0") and _has_hours(reading, node):
