@@ -580,6 +580,9 @@ _RULES: Mapping[str, Callable[[DqdlRule], Claims]] = {
 
 _DAYS_NOT_RUNS = "Glue takes the mean of the last runs; here the mean of the last days"
 _EMPTY_FILTER = "a rule whose filter selects no rows passes in Glue but fails here"
+_BETWEEN_STRINGS = re.compile(r"""\[[^\]]*("[^"]*")\s+("[^"]*")""")
+"""Two strings of a list without a comma between them."""
+_STRING = re.compile(r"""\"(?:\\.|[^"\\])*\"""")
 _RULES_SECTION = re.compile(r"^\s*Rules\s*=\s*\[", re.MULTILINE)
 
 
@@ -683,11 +686,22 @@ def _single_rule(text: str, dataset: str, place: str) -> ForeignRule:
         shown = " ".join(line for line in text.split("\n") if not line.lstrip().startswith("#"))
         variable = _USED.search(shown)
         reason = f"the variable {variable[0]} has no value here" if variable else "unknown DQDL"
+        if not variable and (missing := _BETWEEN_STRINGS.search(shown)) is not None:
+            reason = f"a comma is missing between {missing[1]} and {missing[2]}"
         return ForeignRule(dataset, place, " ".join(shown.split()), reason)
     assert isinstance(section, Tree)
     entry = section.children[1]
     assert isinstance(entry, Tree)
     return _rule(entry, document, dataset, place)
+
+
+def _second_rule(shown: str) -> str | None:
+    """The name of a second rule within the text of one, whose comma is missing."""
+    _, *following = _STRING.sub("", shown).split()
+    for word in following:
+        if word in _RULES:
+            return word
+    return None
 
 
 def _fails_without_rows(claim: str) -> bool:
@@ -705,6 +719,8 @@ def _rule(entry: Tree[Token], text: str, dataset: str, place: str) -> ForeignRul
     try:
         entry = _ungrouped(entry)
         if entry.data == "rule":
+            if (second := _second_rule(shown)) is not None:
+                raise NoCounterpartError(f"a comma is missing before {second}")
             rule, where = rule_of(entry, dataset)
             claims = claims_of(rule)
             if where is not None and claims.others:
