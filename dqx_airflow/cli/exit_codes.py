@@ -6,16 +6,13 @@ import errno
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
 from dqx_airflow.cli.moved import moved_option
 from dqx_airflow.errors import DqxError, NoStoreError, RequestError, SourceError, first_line
-
-if TYPE_CHECKING:
-    pass
 
 EXIT_FAILED = 1
 """The data is blocked, or a check of the command failed. Nothing else ends with it."""

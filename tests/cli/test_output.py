@@ -44,7 +44,7 @@ def test_the_form_and_the_file_of_the_output_have_one_name_each() -> None:
         if "--format" in options:
             assert options["--format"].opts == ["--format", "-f"], name
             assert "table" not in getattr(options["--format"].type, "choices", ()), name
-        if "--output" in options and name != "package":
+        if "--output" in options:
             assert options["--output"].opts == ["--output", "-o"], name
             assert "--force" in options, name
 
@@ -79,6 +79,22 @@ def test_a_file_is_never_replaced_without_force(home: Path, name: str) -> None:
     printed = dql(*call, "--output", "-")
     assert printed.stdout == dql(*call).stdout
     assert not Path("-").exists()
+
+
+def test_a_bundle_replaces_an_earlier_one_and_no_other_file(home: Path) -> None:
+    for name in ("kept.zip", "gate_job.py"):
+        Path(name).write_text("mine")
+        refused = dql("package", "--output", "kept.zip")
+        assert refused.returncode == 2
+        assert f"{name} already exists" in refused.output
+        assert Path(name).read_text() == "mine"
+        Path(name).unlink()
+    for _ in range(2):
+        assert dql("package", "--output", "kept.zip").returncode == 0
+    Path("gate_job.py").write_text("mine")
+    assert dql("package", "--output", "kept.zip", "--force").returncode == 0
+    Path("archive.jsa").write_text("mine")
+    assert dql("package", "--jvm-archive", "archive.jsa").returncode == 2
 
 
 @pytest.mark.parametrize("command", ["run", "diff", "mutate", "tune backtest", "contract test"])
