@@ -129,7 +129,7 @@ def list_runs(
     """Runs, the one that finished last first.
 
         for run in list_runs("s3://lake/dqx", gate="flights.bronze_gate", limit=5):
-            print(run.dataset_date, run.outcome)
+            print(run.run_key.date, run.outcome)
 
     For each run key only the last attempt counts, unless `all_attempts` is set. The last attempt is
     the one that was started last, since attempt numbers may begin again at 1. Of two reports for

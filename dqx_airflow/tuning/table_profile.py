@@ -130,8 +130,7 @@ def _profile_of_column(table: ColumnTable, name: str, is_hidden: bool) -> Observ
     if part is column:
         profile = replace(profile, distinct=len(in_part))
     elif len(in_part) <= MOST_VALUES or _may_be_almost_a_key(profile, part, in_part):
-        distinct = pc.count_distinct(column, mode="only_valid").as_py()
-        profile = replace(profile, distinct=distinct)
+        profile = replace(profile, distinct=distinct_count(column))
     texts = _spread(in_part, _MOST_TEXTS).to_pylist() if family is Family.TEXT else []
     if drafting.is_personal(name, is_hidden or _look_personal(texts)):
         return replace(profile, is_personal=True)
@@ -262,8 +261,13 @@ def _identifies(column: ObservedColumn, table: ColumnTable) -> bool:
     part = _spread(values, _MOST_READ)
     if len(pc.unique(part)) < len(part):
         return False
-    distinct: int = pc.count_distinct(values).as_py()
-    return distinct == table.rows
+    return distinct_count(values) == table.rows
+
+
+def distinct_count(column: Any) -> int:
+    """The number of different values of a column, without NULL. Arrow's `count_distinct` takes more
+    than twice as long."""
+    return len(pc.unique(column)) - bool(column.null_count)
 
 
 def _are_different(rows: Any) -> bool:

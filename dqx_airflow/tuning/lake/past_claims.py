@@ -30,6 +30,7 @@ from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.column_tables import ColumnTable, texts_of
 from dqx_airflow.tuning.observed_days import DayRows, profile_of_days
 from dqx_airflow.tuning.suggested import Seen, watched_parts
+from dqx_airflow.tuning.table_profile import distinct_count
 from dqx_airflow.values import DatasetRef, MetricValue, SourceFile, Status
 
 ByDay: TypeAlias = "Mapping[date, MetricValue]"
@@ -159,7 +160,7 @@ class _Measured:
         measures: dict[str, Callable[[], ByDay]] = {
             "num_rows": lambda: self._of_days.rows,
             "null_count": lambda: self._of_parts(arguments[0], lambda part: part.null_count),
-            "unique_count": lambda: self._of_parts(arguments[0], _distinct),
+            "unique_count": lambda: self._of_parts(arguments[0], distinct_count),
             "average": lambda: self._of_parts(arguments[0], _mean),
             "duplicate_count": lambda: self._duplicates(arguments),
         }
@@ -199,11 +200,6 @@ class _Measured:
             wrong = pc.and_(pc.invert(valid), pc.is_valid(part))
             violations[on] = pc.sum(wrong).as_py() or 0
         return violations
-
-
-def _distinct(values: Any) -> int:
-    number: int = pc.count_distinct(values, mode="only_valid").as_py()
-    return number
 
 
 def _mean(values: Any) -> float | None:
