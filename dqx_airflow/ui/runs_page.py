@@ -34,8 +34,8 @@ class RunFilters(responses.Filters):
     data; in addresses they are `from` and `to`, as in commands."""
 
     outcome: str = ""
-    first: Annotated[str, Query(alias="from")] = ""
-    last: Annotated[str, Query(alias="to")] = ""
+    first: str = ""
+    last: str = ""
     map_index: str = ""
     part: str = ""
 
@@ -125,10 +125,21 @@ def _lines_of(
     return lines[page.skipped - skipped :][: page.size]
 
 
+def _filters_of(
+    outcome: str = "",
+    first: Annotated[str, Query(alias="from")] = "",
+    last: Annotated[str, Query(alias="to")] = "",
+    map_index: str = "",
+    part: str = "",
+) -> RunFilters:
+    # FastAPI of Airflow 3.1 does not resolve the annotations of a dataclass.
+    return RunFilters(outcome, first, last, map_index, part)
+
+
 @router.get("/runs", dependencies=[airflow_users.READS_DAG])
 def runs_of_gate(
     visitor: airflow_users.VisitorDep,
-    filters: Annotated[RunFilters, Depends()],
+    filters: Annotated[RunFilters, Depends(_filters_of)],
     page: responses.PageNumber,
     dag_id: str = "",
     task_id: str = "",
