@@ -7,7 +7,7 @@
 - A gate that fails by nothing but such a movement says what an earlier gate of its DAG has said.
 
 Nothing is dropped: an alert names its datasets and its failures. The order in which failures are
-given makes no difference.
+given does not matter.
 """
 
 from __future__ import annotations
@@ -166,7 +166,7 @@ def cause_numbers(failures: Sequence[Failure | None]) -> list[int]:
 
 def failures_of(reports: Sequence[GateReport]) -> list[Failure | None]:
     """The failures among the verdicts of the reports of a task, one report after the other; None
-    for a verdict that is no failure."""
+    for a verdict that is not a failure."""
     dates: dict[str, set[Day]] = {}
     for report in reports:
         dates.setdefault(report.run_key.gate, set()).add(report.run_key.date)
