@@ -1,5 +1,5 @@
 """The values that a shell completes for options and arguments: gates, runs, incidents, waivers and
-proposals of the results store, assertions, datasets and tunables of a suite.
+proposals of the results store, assertions, tags, datasets and tunables of a suite.
 
 Nothing here starts Spark. Files are completed by the shell.
 """
@@ -94,25 +94,40 @@ def _proposals(typed: Mapping[str, Any]) -> list[str]:
 
 
 def _assertions(typed: Mapping[str, Any]) -> list[str]:
-    """The assertions of a suite, or else of the last run of a gate or of a run."""
-    if typed.get("suite") is not None:
-        suite = _suite(typed)
+    """The assertions of the suites of a call, or else of the last run of a gate or of a run."""
+    if _paths(typed) and typed.get("run_id") is None:
         return [
             assertion.name.value
+            for suite in _suites(typed)
             for check in suite.checks
             for assertion in check.assertions
             if assertion.name is not None
         ]
     from dqx_airflow.results.decisions import gates_called
-    from dqx_airflow.results.runs import find_report
+    from dqx_airflow.results.runs import find_report, list_runs
 
     store = _store(typed)
-    if typed.get("run_id") is None:
+    run_id = typed.get("run_id")
+    if run_id == "latest":
+        run_id = list_runs(store, limit=1)[0].run_id
+    if run_id is None:
         reports = store.newest_reports(gates_called(store, typed["gate"]))
     else:
-        found = find_report(store, typed["run_id"])
+        found = find_report(store, run_id)
         reports = () if found is None else (found,)
     return [verdict.name for report in reports for verdict in report.verdicts]
+
+
+def _tags(typed: Mapping[str, Any]) -> list[str]:
+    return sorted(
+        {
+            tag.text
+            for suite in _suites(typed)
+            for check in suite.checks
+            for assertion in check.assertions
+            for tag in assertion.tags
+        }
+    )
 
 
 def _datasets(typed: Mapping[str, Any]) -> list[str]:
@@ -139,6 +154,22 @@ def _store(typed: Mapping[str, Any]) -> StoredResults:
     return results_of(typed.get("results_root"), Path() if suite is None else Path(suite).parent)
 
 
+def _paths(typed: Mapping[str, Any]) -> list[str]:
+    """The typed suites, of a command that takes one or several."""
+    for name in ("suite", "path", "paths"):
+        given = typed.get(name)
+        if given:
+            return [*given] if isinstance(given, tuple | list) else [given]
+    return []
+
+
+def _suites(typed: Mapping[str, Any]) -> list[Suite]:
+    from dqx_airflow.tuning.suite_file import SuiteFile
+
+    files = [SuiteFile.at(Path(path), os.environ) for path in _paths(typed)]
+    return [file.read().valid_suite for file in files]
+
+
 def _suite(typed: Mapping[str, Any]) -> Suite:
     return _file(typed).read().valid_suite
 
@@ -153,12 +184,15 @@ _VALUES: Mapping[str, Callable[[Mapping[str, Any]], Iterable[str]]] = {
     "assertion": _assertions,
     "dataset": _datasets,
     "datasets": _datasets,
+    "exclude_tag": _tags,
     "gate": _gates,
     "incident": _incidents,
+    "only": _assertions,
     "tunable": _tunables,
     "proposals": _proposals,
     "run": _runs,
     "run_id": _runs,
+    "tag": _tags,
     "values": _new_values,
     "waiver": _waivers,
 }

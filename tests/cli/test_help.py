@@ -145,7 +145,7 @@ suite "Orders" {
     const LEAST = 100 tunable [1, 1000]
     const MOST = 200 tunable [1, 1000]
     check "C" on orders {
-        assert num_rows() >= LEAST name "rows"
+        assert num_rows() >= LEAST name "rows" tags [nightly, volume]
         assert num_rows() <= MOST name "rush"
     }
 }
@@ -198,6 +198,11 @@ def test_the_shell_completes_values_of_the_store_and_the_suite(here: Path) -> No
     assert completed("dql tune backtest orders.dql --set L") == ["LEAST="]
     assert completed("dql tune history orders.dql --tunable MO") == ["MOST"]
     assert completed("dql run orders.dql --dataset o") == ["orders="]
+    assert completed("dql run orders.dql --only r") == ["rows", "rush"]
+    assert completed("dql explain orders.dql --exclude-tag ") == ["nightly", "volume"]
+    assert completed("dql run orders.dql --tag vo") == ["volume"]
+    assert completed("dql run orders.dql --min-severity ") == ["P0", "P1", "P2", "P3"]
+    assert "trend" in completed("dql shrink latest --assertion ")
 
 
 def test_what_cannot_be_read_completes_nothing(tmp_path: Path, monkeypatch: Any) -> None:
