@@ -178,6 +178,10 @@ def gate_rows(
         _row_of(tuple(own), dags.get(dag_id, GateDag()), now)
         for (dag_id, _), own in by_task.items()
     ]
+    return _worst_first(rows)
+
+
+def _worst_first(rows: Iterable[GateRow]) -> tuple[GateRow, ...]:
     return tuple(sorted(rows, key=lambda row: (_rank(row.state), row.dag_id, row.task_id)))
 
 
@@ -209,10 +213,10 @@ def _row_of(runs: tuple[TaskRun, ...], dag: GateDag, now: datetime | None) -> Ga
 
 
 def with_closed_dates(rows: Iterable[GateRow], slices: SlicesOfGates) -> tuple[GateRow, ...]:
-    """The rows; those whose last run is bad and whose date a person has closed say so, unless other
-    dates of the gate are open."""
+    """The rows, worst first; those whose last run is bad and whose date a person has closed say so,
+    unless other dates of the gate are open."""
     has_open = {(one.dag_id, one.task_id) for one in slices.open}
-    return tuple(
+    return _worst_first(
         row if (row.dag_id, row.task_id) in has_open else _closed_row(row, slices.closed)
         for row in rows
     )

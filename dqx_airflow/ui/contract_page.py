@@ -17,7 +17,14 @@ from dqx_airflow.ui.airflow import DEPTH, TaskRun, instance_of
 from dqx_airflow.ui.airflow_dags import TasksDep
 from dqx_airflow.ui.airflow_users import SessionDep
 from dqx_airflow.ui.api import PageRouter
-from dqx_airflow.ui.board_page import GateRow, counts_line, gate_rows, past_of_gates
+from dqx_airflow.ui.board_page import (
+    GateRow,
+    counts_line,
+    gate_rows,
+    past_of_gates,
+    with_closed_dates,
+)
+from dqx_airflow.ui.open_slices import slices_of
 from dqx_airflow.ui.stored_summaries import reported_runs
 from dqx_airflow.ui.summary_view import view_of_summary
 from dqx_airflow.values import EnforcedContract, GateReport, Outcome, Verdict
@@ -225,9 +232,13 @@ def contract(
     session: SessionDep, tasks: TasksDep, contract_id: Annotated[str, Query(alias="id")] = ""
 ) -> responses.Page[ContractPage] | Response:
     """The enforcement of a contract by the gates that the user may read."""
-    runs = reported_runs(session, responses.store_client(), tasks.tasks)
+    client = responses.store_client()
+    recent = reported_runs(session, client, tasks.tasks)
+    slices = slices_of(session, client, tasks, recent)
     session.close()
-    rows = gate_rows(runs_under(runs, contract_id), tasks.dags)
+    runs = runs_under(recent, contract_id)
+    own = slices.of_instances({instance_of(run) for run in runs})
+    rows = with_closed_dates(gate_rows(runs, tasks.dags), own)
     if not rows:
         return responses.Notice(
             HTTPStatus.NOT_FOUND,
@@ -239,7 +250,6 @@ def contract(
     newest = [reports[0].run_key for reports in past.values() if reports]
     gates = {key.gate for key in newest}
     until = max((key.date for key in newest), default=date.max)
-    client = responses.store_client()
     enforced = client.ask(lambda store: store.contract_runs(gates, contract_id, until))
     reported = [_reported(row, past, contract_id) for row in shown]
     all_verdicts = [verdicts for of_row in reported for verdicts in of_row]

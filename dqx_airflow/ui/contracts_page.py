@@ -13,8 +13,9 @@ from dqx_airflow.ui import responses
 from dqx_airflow.ui.airflow_dags import TasksDep
 from dqx_airflow.ui.airflow_users import SessionDep
 from dqx_airflow.ui.api import PageRouter
-from dqx_airflow.ui.board_page import GateRow, gate_rows
+from dqx_airflow.ui.board_page import GateRow, gate_rows, with_closed_dates
 from dqx_airflow.ui.index_rows import IndexFilters, last_run_of, outcomes_of
+from dqx_airflow.ui.open_slices import slices_of
 from dqx_airflow.ui.responses import PageNumber, Paging
 from dqx_airflow.ui.stored_summaries import reported_runs
 
@@ -87,8 +88,10 @@ def contracts(
     page: PageNumber,
 ) -> responses.Page[ContractsPage]:
     """The contracts that the gates of all DAGs that the user may read enforce."""
-    recent = reported_runs(session, responses.store_client(), tasks.tasks)
-    rows = contract_rows(gate_rows(recent, tasks.dags))
+    client = responses.store_client()
+    recent = reported_runs(session, client, tasks.tasks)
+    slices = slices_of(session, client, tasks, recent)
+    rows = contract_rows(with_closed_dates(gate_rows(recent, tasks.dags), slices))
     session.close()
     matching = filters.matching(rows)
     paging = Paging.of(page, len(matching))

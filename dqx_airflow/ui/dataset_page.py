@@ -13,16 +13,18 @@ from fastapi import Response
 
 from dqx_airflow.diagnostics.verdicts import is_age
 from dqx_airflow.lineage.names import trimmed_location
+from dqx_airflow.results.incidents import CLOSED, IncidentNote
 from dqx_airflow.ui import board_page, report_view, responses
 from dqx_airflow.ui.airflow import TaskRun, instance_of
 from dqx_airflow.ui.airflow_dags import TasksDep
 from dqx_airflow.ui.airflow_users import SessionDep
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.assertion_view import WIDE_HEIGHT, WIDE_WIDTH, histories
-from dqx_airflow.ui.board_page import GateRow, counts_line, gate_rows
+from dqx_airflow.ui.board_page import GateRow, counts_line, gate_rows, with_closed_dates
 from dqx_airflow.ui.chart import Chart, PastValue, chart_of
 from dqx_airflow.ui.datasets_page import DatasetRow, dataset_rows
 from dqx_airflow.ui.json_members import NotInJson
+from dqx_airflow.ui.open_slices import slices_of
 from dqx_airflow.ui.responses import PageNumber, Paging, report_address
 from dqx_airflow.ui.stored_summaries import reported_runs
 from dqx_airflow.ui.summary_view import (
@@ -88,12 +90,19 @@ router = PageRouter()
 
 @dataclass(frozen=True, slots=True)
 class DatasetDay:
-    """The data that a run of a gate read of a dataset; `href` is the address of its report."""
+    """The data that a run of a gate read of a dataset; `href` is the address of its report, and
+    `closing` the note of a person who closed the date."""
 
     date: date
     outcome: Outcome
     snapshot: DatasetSnapshot
     href: str
+    closing: IncidentNote | None = None
+
+    @property
+    def state(self) -> str:
+        """The outcome of the run, or `closed`."""
+        return CLOSED if self.closing is not None else self.outcome.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +131,9 @@ class DatasetGate:
     counted: str
 
 
-def _gate(location: str, row: GateRow, reports: Sequence[GateReport]) -> DatasetGate:
+def _gate(
+    location: str, row: GateRow, reports: Sequence[GateReport], closed: Mapping[str, IncidentNote]
+) -> DatasetGate:
     oldest_first = [report for report in reversed(reports) if _names(location, report)]
     days = [
         DatasetDay(
@@ -130,6 +141,7 @@ def _gate(location: str, row: GateRow, reports: Sequence[GateReport]) -> Dataset
             report.outcome,
             snapshot,
             report_address(row.dag_id, row.task_id, report.run_key, report.attempt.id),
+            closed.get(report.attempt.id),
         )
         for report in oldest_first
         for snapshot in report.datasets
@@ -201,9 +213,13 @@ def dataset(
     session: SessionDep, tasks: TasksDep, page: PageNumber, location: str = ""
 ) -> responses.Page[DatasetPage] | Response:
     """The findings of the gates of those DAGs in a dataset."""
-    runs = runs_reading(reported_runs(session, responses.store_client(), tasks.tasks), location)
+    client = responses.store_client()
+    recent = reported_runs(session, client, tasks.tasks)
+    slices = slices_of(session, client, tasks, recent)
     session.close()
-    rows = dataset_rows(gate_rows(runs, tasks.dags))
+    runs = runs_reading(recent, location)
+    own = slices.of_instances({instance_of(run) for run in runs})
+    rows = dataset_rows(with_closed_dates(gate_rows(runs, tasks.dags), own))
     row_there = next((row for row in rows if row.location == location), None)
     if row_there is None:
         return responses.Notice(
@@ -220,7 +236,10 @@ def dataset(
         for row in row_there.gates
         for contract in row.contracts
     }
-    gates = [_gate(location, row, past.get((row.dag_id, row.task_id), ())) for row in shown]
+    gates = [
+        _gate(location, row, past.get((row.dag_id, row.task_id), ()), slices.closed)
+        for row in shown
+    ]
     return responses.Page(
         "dataset.html",
         DatasetPage(row_there, gates, paging, problem),

@@ -38,7 +38,7 @@ from dqx_airflow.ui import (
 )
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.assertion_view import AssertionView, assertion_view, histories
-from dqx_airflow.ui.board_page import GateRow, gate_rows
+from dqx_airflow.ui.board_page import GateRow, gate_rows, with_closed_dates
 from dqx_airflow.ui.failing_rows import csv_of
 from dqx_airflow.ui.open_slices import key_of_slice, slices_of
 from dqx_airflow.ui.questions import as_airflow_knows
@@ -395,8 +395,7 @@ def gate(
     session = visitor.session
     runs = instance.runs(session)
     if len(runs) > 1:
-        session.close()
-        return _mapped(with_summaries(responses.store_client(), runs))
+        return _mapped(session, runs)
     run = runs[0] if runs else instance.forgotten()
     if runs and _is_other_task(run):
         return responses.Page("not_a_gate.html", NoReportPage.of_other_task(run))
@@ -700,16 +699,22 @@ def _is_of_task(
     return bool(own) and set(own) <= set(client.ask(lambda store: store.gates_of(attempts)).found)
 
 
-def _mapped(runs: tuple[airflow.TaskRun, ...]) -> Tab:
+def _mapped(session: Any, found: tuple[airflow.TaskRun, ...]) -> Tab:
     """The instances of a mapped task to choose from."""
-    (row,) = gate_rows(runs, {})
-    instances = [(run, gate_rows([run], {})[0]) for run in runs]
-    is_gate = any(gate_row.latest.report for _, gate_row in instances)
+    client = responses.store_client()
+    runs = with_summaries(client, found)
+    is_gate = any(view_of_summary(run.pushed) for run in runs)
     if not is_gate and "Gate" not in (runs[0].operator or ""):
         return responses.Page("not_a_gate.html", NoReportPage.of_other_task(runs[0]))
+    tasks = airflow_dags.GateTasks(frozenset([(runs[0].dag_id, runs[0].task_id)]), {})
+    # The page is about one run: which other dates are open does not matter.
+    closed = slices_of(session, client, tasks, runs).of_instances(())
+    session.close()
+    (row,) = with_closed_dates(gate_rows(runs, {}), closed)
+    instances = [(run, with_closed_dates(gate_rows([run], {}), closed)[0]) for run in runs]
     instances.sort(key=lambda instance: instance[0].map_index)
     attempts = {run.attempt_id for run in runs}
-    places = responses.store_client().ask(lambda store: judged_places(store, attempts))
+    places = client.ask(lambda store: judged_places(store, attempts))
     return responses.Page(
         "mapped.html",
         MappedPage(row, instances, places.problem),

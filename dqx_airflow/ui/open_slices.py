@@ -73,6 +73,14 @@ class SlicesOfGates:
         """The number of causes of the open slices."""
         return sum(not one.same_cause_as for one in self.open)
 
+    def of_instances(self, instances: Collection[tuple[str, str, int]]) -> SlicesOfGates:
+        """These slices without the open ones of other instances.
+
+        :param instances: the DAG, the task and the map index of each.
+        """
+        own = (one for one in self.open if (one.dag_id, one.task_id, one.map_index) in instances)
+        return replace(self, open=tuple(own))
+
 
 def slices_of(
     session: Any,

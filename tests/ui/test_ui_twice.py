@@ -17,12 +17,12 @@ from dqx_airflow.results.incidents import IncidentNote, notes_from, write_notes
 from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.stored_labels import Label, read_labels, write_labels
 from dqx_airflow.tuning.proposals import ProposalStage, decide, propose
-from dqx_airflow.values import NO_REPORT, Attempt, Outcome
+from dqx_airflow.values import NO_REPORT, Attempt, DatasetSnapshot, EnforcedContract, Outcome
 from tests.ui.test_ui_incident import audited, days_of, form_of, known, repaired, states_of
 from tests.ui.test_ui_labels import _forms, _picks
 from tests.ui.test_ui_review import proposal
 from tests.ui.test_ui_states import NO_REPORT_TAB, silent
-from tests.ui.ui_scene import DAY, NOON, NULLS, Get, Html, Scene, report_of
+from tests.ui.ui_scene import BAD_NULLS, DAY, NOON, NULLS, PLACE, Get, Html, Scene, report_of
 
 if TYPE_CHECKING:
     from httpx import Response
@@ -333,3 +333,67 @@ def test_a_gate_whose_last_date_someone_closed_needs_no_one(
     scene.ran(report_of(30, on=DAY - timedelta(days=5)), number=30)
     assert "1 gate needs you." in Html(get("board").text).text
     assert NO_REPORT not in get("api/v1/board").json()["counts"] or not is_judged
+
+
+PLACES = (
+    "datasets",
+    "dataset?location=s3%3A%2F%2Flake%2Forders",
+    "contracts",
+    "contract?id=orders",
+)
+
+
+def test_pages_of_datasets_and_contracts_say_who_closed_a_date(
+    get: Get, post: Get, scene: Scene
+) -> None:
+    contract = EnforcedContract("orders", "2.3.0", "odcs")
+    for number, letter in enumerate("pb", 1):
+        on = DAY - timedelta(days=2 - number)
+        outcome = Outcome.BLOCKED if letter == "b" else Outcome.PASSED
+        verdict = BAD_NULLS if letter == "b" else NULLS
+        report = report_of(number, on=on, outcome=outcome, verdicts=(verdict,), contract=contract)
+        scene.ran(report, number=number)
+    for place in PLACES:
+        assert "✕ blocked" in Html(get(place).text).text
+    form = form_of(get(HERE, "eve").text, "closed")
+    assert post("incident", **form, text="the shop was shut").status_code == 303
+    for place in PLACES:
+        text = Html(get(place).text).text
+        assert "\N{EN DASH} closed" in text
+        assert "closed by eve" in text
+        assert "the shop was shut" in text
+        assert "✕ blocked" not in text
+    for place in ("datasets", "contracts"):
+        (row,) = get(f"api/v1/{place}").json()["rows"]
+        assert row["state"] == "closed"
+        assert row["gates"][0]["closing"]["author"] == "eve"
+        assert get(f"api/v1/{place}?outcome=closed").json()["rows"] == [row]
+    (gate,) = get("api/v1/dataset", location=PLACE).json()["gates"]
+    assert [day["state"] for day in gate["days"]] == ["closed", "passed"]
+    assert gate["days"][0]["closing"]["text"] == "the shop was shut"
+    assert gate["days"][0]["outcome"] == "blocked"
+    assert gate["row"]["state"] == "closed"
+    (gate,) = get("api/v1/contract", id="orders").json()["gates"]
+    assert gate["row"]["state"] == "closed"
+    # Another date of the gate is open: it is blocked again.
+    scene.ran(report_of(30, on=DAY - timedelta(days=5), contract=contract), number=30)
+    for place in PLACES:
+        assert "✕ blocked" in Html(get(place).text).text
+
+
+def test_a_closed_instance_is_closed_where_its_own_data_is(
+    get: Get, post: Get, scene: Scene
+) -> None:
+    for index, table in enumerate(("eu", "us")):
+        dataset = DatasetSnapshot("orders", f"s3://{table}/orders", "delta", 7, 5000)
+        report = report_of(index + 1, datasets=(dataset,))
+        key = replace(report.run_key, scheduler_run=f"scheduled__{DAY}[{index}]")
+        scene.ran(replace(report, run_key=key), map_index=index, number=index + 1)
+    here = f"{HERE}&map_index=0"
+    form = form_of(get(here, "eve").text, "closed")
+    assert post("incident", **form, text="the shop was shut").status_code == 303
+    assert "\N{EN DASH} closed" in Html(get("dataset?location=s3%3A%2F%2Feu%2Forders").text).text
+    assert "✕ blocked" in Html(get("dataset?location=s3%3A%2F%2Fus%2Forders").text).text
+    tab = Html(get(f"gate?dag_id=lake&run_id=scheduled__{DAY}&task_id=gate").text).text
+    assert tab.count("\N{EN DASH} closed") == tab.count("✕ blocked") == 1
+    assert "closed by eve" in tab
