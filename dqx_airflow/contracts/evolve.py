@@ -85,6 +85,9 @@ def steps_of(changes: Iterable[Change], scene: Scene) -> Iterator[EvolutionStep]
     # A column is dropped after the partitions: the partitions of the old table may need it.
     for change in sorted(changes, key=lambda item: item.kind.name != "partition_changed"):
         make = _STEPS.get(change.kind.name, _nothing_to_alter)
+        is_described = change.column is None or change.column in scene.new
+        if not is_described and make not in (_removed, _repartitioned, _nothing_to_alter):
+            make = _kept
         if make in (_renamed, _replaced):
             if change.column in succeeded:
                 continue
@@ -341,6 +344,12 @@ def _defaults(column: TableColumn, scene: Scene) -> Iterator[str]:
 def _repartitioned(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     columns = [part.strip() for part in (change.new or "").split(",") if part.strip() != "none"]
     yield scene.rewrite(f"{change.message}: rewrite the table", "*", columns)
+
+
+def _kept(change: Change, _scene: Scene) -> Iterator[EvolutionStep]:
+    """The steps for items, keys or values that the new version no longer describes."""
+    if change.kind.name == "type_changed":
+        yield _add(f"{change.message}: the table keeps its type")
 
 
 def _nothing_to_alter(change: Change, _scene: Scene) -> Iterator[EvolutionStep]:
