@@ -17,9 +17,9 @@ from typing import Any
 
 from dqx_airflow.results import schema
 from dqx_airflow.results.query import OF_A_RUN, RunsWanted, StoredResults, is_in, of_dates, opened
-from dqx_airflow.results.report_rows import RunRow, run_from_row
+from dqx_airflow.results.report_rows import RunRow, run_from_row, verdict_from_row
 from dqx_airflow.results.schema import as_utc
-from dqx_airflow.values import Outcome
+from dqx_airflow.values import Outcome, Status, Verdict
 
 BAD = (Outcome.BLOCKED, Outcome.BROKEN)
 """The outcomes that form an incident."""
@@ -440,6 +440,34 @@ def judged_rows(
         of_attempt = by_attempt.get((run.attempt.id, one.date), [])
         own = [row for row in of_attempt if one.repair or row["run_id"] == run.run_id]
         found[one.id] = _rows_of(own)
+    return found
+
+
+def worst_verdicts(
+    results: StoredResults | str, incidents: Collection[Incident]
+) -> Mapping[str, Verdict]:
+    """The worst verdict of the last run of each incident, by the id of the incident; without those
+    that the store does not have.
+
+    :raises StoreError: the store exists and cannot be read.
+    """
+    last = {one.last.run_id: one for one in incidents if one.last.worst is not None}
+    if not last:
+        return {}
+    days = [one.date for one in last.values()]
+    names = {str(one.last.worst) for one in last.values()}
+    where = [is_in("run_id", last), is_in("name", names), *of_dates(min(days), max(days))]
+    found: dict[str, Verdict] = {}
+    for row in opened(results).select(schema.RESULTS, schema.RESULTS_SCHEMA.names, where):
+        try:
+            verdict = verdict_from_row(row)
+        except (ValueError, KeyError, TypeError):
+            continue  # of an incompatible newer version
+        one = last[row["run_id"]]
+        # An assertion of another check may have the same name.
+        is_worst = (verdict.name, verdict.severity) == (one.last.worst, one.last.worst_severity)
+        if is_worst and verdict.status is not Status.PASSED:
+            found.setdefault(one.id, verdict)
     return found
 
 

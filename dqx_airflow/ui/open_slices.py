@@ -35,7 +35,8 @@ class OpenSlice:
     `broken`, or `no report`. A slice without a report has no incident; its `date` is the date of
     its run, None if that is unknown. `since` is the time of the first verdict, or of the end of the
     task without one, and `error` why there is no report. `same_cause_as` is the earlier gate of the
-    DAG whose open slice has the same cause, or empty.
+    DAG whose open slice has the same cause, or empty; `sentence` is the worst failure in the words
+    of the data, empty if the store does not have it.
     """
 
     gate: str
@@ -51,6 +52,7 @@ class OpenSlice:
     judged: tuple[JudgedRows, ...] = ()
     error: str = ""
     same_cause_as: str = ""
+    sentence: str = ""
 
     @property
     def held_back(self) -> HeldBack:

@@ -13,7 +13,14 @@ from uuid import UUID, uuid4, uuid5
 
 from fastapi import Response
 
-from dqx_airflow.results.incidents import CLOSED, WAITING, IncidentNote, judged_rows, write_notes
+from dqx_airflow.results.incidents import (
+    CLOSED,
+    WAITING,
+    IncidentNote,
+    judged_rows,
+    worst_verdicts,
+    write_notes,
+)
 from dqx_airflow.results.missing_reports import missing_reports
 from dqx_airflow.results.query import RunsWanted, StoredResults
 from dqx_airflow.results.schema import as_utc
@@ -25,6 +32,7 @@ from dqx_airflow.ui.open_slices import OpenSlice, key_of_slice, slices_of, what_
 from dqx_airflow.ui.responses import Form, Page, Refused, form_token
 from dqx_airflow.ui.store import StoreClient
 from dqx_airflow.ui.summary_view import view_of_summary
+from dqx_airflow.ui.verdict_text import sentence_of
 from dqx_airflow.values import NO_REPORT
 from dqx_airflow.values.typed_values import days_before
 
@@ -163,9 +171,17 @@ def slices(visitor: airflow_users.VisitorDep, tasks: airflow_dags.TasksDep) -> P
     shown = found[:_MOST_SLICES]
     incidents = [one.incident for one in shown if one.incident is not None]
     judged = client.ask(lambda store: tuple(judged_rows(store, incidents).items()))
+    verdicts = client.ask(lambda store: tuple(worst_verdicts(store, incidents).items()))
     by_incident = dict(judged.found)
+    sentences = {own: sentence_of(verdict) for own, verdict in verdicts.found}
     rows = [
-        replace(one, judged=by_incident.get(one.incident.id, ())) if one.incident else one
+        replace(
+            one,
+            judged=by_incident.get(one.incident.id, ()),
+            sentence=sentences.get(one.incident.id, ""),
+        )
+        if one.incident
+        else one
         for one in shown
     ]
     by_gate: dict[tuple[str, str], list[OpenSlice]] = {}
@@ -195,7 +211,14 @@ def slices(visitor: airflow_users.VisitorDep, tasks: airflow_dags.TasksDep) -> P
     }
     return Page(
         "slices.html",
-        SlicesPage(rows, len(found), counts, more, problem or judged.problem, known.causes),
+        SlicesPage(
+            rows,
+            len(found),
+            counts,
+            more,
+            problem or judged.problem or verdicts.problem,
+            known.causes,
+        ),
         gates=gates,
         held_back=HeldBack.of([one.judged for one in rows]),
         picture=_picture(client, gates),

@@ -10,6 +10,7 @@ from typing import Any
 from uuid import uuid4
 
 import pytest
+from deltalake import DeltaTable
 
 from dqx_airflow.operators.summary import failure_summary
 from dqx_airflow.results.incidents import IncidentNote, notes_from, write_notes
@@ -25,9 +26,22 @@ from dqx_airflow.values import (
     Promotion,
     RunKey,
     Selection,
+    Severity,
+    Status,
 )
 from tests.ui.test_ui_incident import form_of
-from tests.ui.ui_scene import DAY, KEEP, NOON, NULLS, Get, Html, Scene, report_of
+from tests.ui.ui_scene import (
+    BAD_NULLS,
+    DAY,
+    KEEP,
+    NOON,
+    NOT_EMPTY,
+    NULLS,
+    Get,
+    Html,
+    Scene,
+    report_of,
+)
 
 pytestmark = pytest.mark.airflow
 
@@ -519,6 +533,30 @@ def test_the_dates_of_gates_are_a_picture_of_signs(get: Get, scene: Scene) -> No
     assert {"lake.gate 2024-03-18: blocked", "lake.gate 2024-03-15: no report"} <= signs
 
 
+def test_an_open_date_says_in_the_words_of_the_data_what_is_wrong(get: Get, scene: Scene) -> None:
+    # An assertion of another check has the same name, and matters less.
+    other = replace(BAD_NULLS, check="other", severity=Severity.P2, expression="null_count(z)")
+    scene.ran(report_of(verdicts=(other, BAD_NULLS, NOT_EMPTY), outcome=Outcome.BLOCKED))
+    why = "no table at s3://lake/orders"
+    broken = replace(BAD_NULLS, status=Status.ERROR, value=None, scaled_value=None, reason=why)
+    after = DAY + timedelta(days=1)
+    scene.ran(report_of(2, on=after, verdicts=(broken,), outcome=Outcome.BROKEN), number=2)
+    text = Html(get("slices").text).text
+    assert "✕ blocked 50% of orders have no id orders.id.null_share · P0 · 2 of 3 failed" in text
+    assert f"? broken {why} orders.id.null_share · P0 · 0 of 1 failed, 1 in error" in text
+    sentences = [row["sentence"] for row in json_of(get, "slices")["rows"]]
+    assert sentences == ["50% of orders have no id", why]
+
+
+def test_an_open_date_without_verdicts_in_the_store_has_the_name_of_the_assertion(
+    get: Get, scene: Scene
+) -> None:
+    scene.ran(report_of())
+    DeltaTable(f"{scene.root}/results").delete()
+    assert "✕ blocked orders.id.null_share P0 · 1 of 2 failed" in Html(get("slices").text).text
+    assert json_of(get, "slices")["rows"][0]["sentence"] == ""
+
+
 def test_a_list_of_open_dates_shows_what_each_lacks_and_clears_only_what_is_checked(
     get: Get, post: Get, scene: Scene
 ) -> None:
@@ -527,7 +565,8 @@ def test_a_list_of_open_dates_shows_what_each_lacks_and_clears_only_what_is_chec
     page = Html(html)
     assert "2 dates are not good : 2 blocked. 516 rows held back." in page.text
     assert "lake.gate → s3://lake/silver · owner ada · 2 dates" in page.text
-    assert "2024-03-18 ✕ blocked orders.id.null_share P0 · 1 of 2 failed 258 rows" in page.text
+    words = "50% of orders have no id orders.id.null_share · P0 · 1 of 2 failed 258 rows"
+    assert f"2024-03-18 ✕ blocked {words}" in page.text
     boxes = {box["aria-label"]: box for box in page.all("input", name="pick")}
     assert [name for name, box in boxes.items() if "checked" not in box] == []
     one = boxes["lake.gate 2024-03-18"]["value"] or ""
