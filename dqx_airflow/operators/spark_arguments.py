@@ -10,6 +10,7 @@ from typing import Any
 
 from dqx_airflow.operators.gate_arguments import as_written, one_of
 from dqx_airflow.operators.templates import LATER, is_open
+from dqx_airflow.values.blank import is_blank
 
 _STRINGS = (
     "conn_id",
@@ -76,6 +77,8 @@ def spark_mistakes(gate: Any) -> Iterator[str]:
             yield f"{name}={value!r}: write one string, {','.join(map(str, value))!r}"
         elif not isinstance(value, str | os.PathLike):
             yield f"{name}={value!r}: write a string"
+    if is_blank(given.get("conn_id", "default")):
+        yield f"conn_id={given['conn_id']!r}: it is empty; write a value, or leave conn_id out"
     for name in _COUNTS:
         value = given.get(name, 1)
         if isinstance(value, bool) or not str(value).isdecimal() or int(value) < 1:

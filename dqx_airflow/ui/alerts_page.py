@@ -235,7 +235,7 @@ def _key_of(alert: Alert) -> str:
 @router.post("/label")
 def label(visitor: airflow_users.VisitorDep, form: responses.Form) -> Response:
     """Stores a user's label of failures: first in Airflow's audit log, then in the label table."""
-    truth, reason = responses.chosen(form, _GROUND_TRUTH, "ground_truth", "reason", _LONGEST_REASON)
+    truth, reason = responses.chosen(form, _GROUND_TRUTH, "ground_truth", _LONGEST_REASON)
     with responses.one_at_a_time():
         return _label(visitor, form, truth, reason)
 

@@ -463,7 +463,7 @@ def change(visitor: airflow_users.VisitorDep, form: responses.Form) -> Response:
     """Stores an acknowledgement, a comment or the end of incidents, also in Airflow's audit log; or
     clears the tasks of open ones, oldest data first."""
     kinds = {kind: kind for kind in (ACKNOWLEDGED, COMMENT, CLOSED, ACCEPTED, _CLEAR)}
-    kind, text = responses.chosen(form, kinds, "kind", "text", _LONGEST_TEXT)
+    kind, text = responses.chosen(form, kinds, "kind", _LONGEST_TEXT)
     if day_in(form.get("date", "")) is None:
         raise responses.FOREIGN_FORM
     if kind in (COMMENT, CLOSED, ACCEPTED) and not text:
@@ -712,7 +712,7 @@ def _waive(visitor: airflow_users.Visitor, form: Mapping[str, str]) -> Response:
         raise _GONE
     back = _address_of(task, on, form.get("incident", ""))
     known = client.ask(lambda store: decisions.waivers_of(store, [gate])).found
-    if ended := form.get("end", ""):
+    if ended := form.get("waiver", ""):
         own = [one for one in known if one.id == ended]
         if own and own[0].ended_by == visitor.name:
             return responses.back_to(back)

@@ -389,7 +389,7 @@ class Page(Generic[T]):
 _ANSWERED: ContextVar[Mapping[str, str] | None] = ContextVar("answered_form", default=None)
 """The fields of the form that is being answered."""
 
-_TYPED = ("text", "reason", "owner", "until", "below", "above")
+_TYPED = ("reason", "owner", "until", "below", "above")
 """The fields of forms into which people type."""
 
 
@@ -507,21 +507,20 @@ Form: TypeAlias = Annotated[Mapping[str, str], Depends(_posted)]
 
 
 def chosen(
-    form: Mapping[str, str], choices: Mapping[str, T], field: str, text: str, longest: int
+    form: Mapping[str, str], choices: Mapping[str, T], field: str, longest: int
 ) -> tuple[T, str]:
     """The choice in a field of a form, and the reason that the user typed.
 
-    :raises Refused: it is none of the choices, or the text is too long.
+    :raises Refused: it is none of the choices, or the reason is too long.
     """
     choice = form.get(field, "")
-    words = form.get(text, "").strip()
-    if choice not in choices or len(words) > longest:
-        noun = "comment" if text == "text" else text
+    reason = form.get("reason", "").strip()
+    if choice not in choices or len(reason) > longest:
         raise Refused(
             HTTPStatus.BAD_REQUEST,
-            f"Send {' or '.join(choices)}, with a {noun} of at most {longest} characters.",
+            f"Send {' or '.join(choices)}, with a reason of at most {longest} characters.",
         )
-    return choices[choice], words
+    return choices[choice], reason
 
 
 def require_editor(

@@ -158,7 +158,7 @@ def review(visitor: VisitorDep) -> responses.Page[ReviewPage]:
 @router.post("/review")
 def decision(visitor: VisitorDep, form: responses.Form) -> Response:
     """Stores a decision in the table of proposals, and in Airflow's audit log."""
-    stage, reason = responses.chosen(form, _STAGES, "decision", "reason", _LONGEST_REASON)
+    stage, reason = responses.chosen(form, _STAGES, "decision", _LONGEST_REASON)
     if stage is ProposalStage.REJECTED and not reason:
         raise responses.Refused(
             HTTPStatus.BAD_REQUEST, "A rejection needs a reason: go back and enter one."

@@ -242,7 +242,7 @@ def change_slices(
     """Clears the checked open slices, oldest data first; or closes a date without a report."""
     given = {**form, "kind": form.get("kind") or _CLEAR}
     kinds = {_CLEAR: _CLEAR, CLOSED: CLOSED}
-    kind, reason = responses.chosen(given, kinds, "kind", "text", _LONGEST_REASON)
+    kind, reason = responses.chosen(given, kinds, "kind", _LONGEST_REASON)
     with responses.one_at_a_time():
         return _change_slices(visitor, tasks, form, kind, reason)
 

@@ -26,6 +26,8 @@ HARMLESS = {
 }
 """The arguments that take an empty string, with its meaning; without Airflow's own arguments."""
 EMPTY = ("", " ", "\t\n")
+OF_AIRFLOW = ("conn_id",)
+"""The arguments of Airflow's operator that refuse an empty text, too."""
 
 
 def texts_of(kind: type[Any]) -> Iterator[str]:
@@ -68,7 +70,7 @@ def test_no_argument_of_a_gate_takes_an_empty_text(
     names = {*texts_of(getattr(operators, kind))}
     assert {"results_root", "gate", "fail_on", "promote_to", "date"} <= names
     taken = []
-    for name in sorted(names - HARMLESS.keys() - {"kwargs"}):
+    for name in sorted({*names, *OF_AIRFLOW} - HARMLESS.keys() - {"kwargs"}):
         for text in EMPTY:
             found = mistakes(made(operators, kind, **{name: text}), folder)
             if name not in found and not (name == "data" and "dataset" in found):

@@ -134,7 +134,7 @@ def test_an_open_page_says_how_old_it_is(scene: Scene, look: Callable[..., Page]
     page.run("document.querySelector('details[name=decide]').open = true")
     assert says("paused while a part is open")
     page.run("document.querySelector('details[name=decide]').open = false")
-    page.run("document.querySelector('form[aria-label=Comment] input[name=text]').value = 'x'")
+    page.run("document.querySelector('form[aria-label=Comment] input[name=reason]').value = 'x'")
     assert says("paused while you type")
     page.run("document.querySelector('form[aria-label=Comment]').reset()")
     page.run("const real = Date.now.bind(Date); Date.now = () => real() + 7200000")

@@ -135,7 +135,7 @@ def test_all_suites_that_stopped_the_task_are_on_one_page(
     assert f"Orders.id lake.gate/Orders {measured} 2024-03-19" in page.text
     assert f"Strict.id lake.gate/Strict {measured} 2024-03-20" in page.text
     form = form_of(get(HERE, "eve").text, "comment")
-    post("incident", **form, text="both suites")
+    post("incident", **form, reason="both suites")
     assert "both suites" in get(HERE).text
 
 
@@ -184,7 +184,7 @@ def test_a_repaired_incident_stays_with_its_times_and_its_link(
     days_of(scene, "bpbbb")
     gone = "2024-03-18"
     form = form_of(get(f"{HERE}&date={gone}", "eve").text, "acknowledged")
-    assert post("incident", **form, text="I am on it").status_code == 303
+    assert post("incident", **form, reason="I am on it").status_code == 303
     repaired(scene, 50, date(2024, 3, 18))
     page = Html(get(f"{HERE}&date={gone}").text)
     assert "✓ repaired lake.gate data of 2024-03-18" in page.text
@@ -228,9 +228,9 @@ def test_the_link_stays_when_a_gate_of_several_suites_is_forgotten_or_has_a_new_
 def test_an_editor_closes_an_incident_with_a_reason(get: Get, post: Get, scene: Scene) -> None:
     days_of(scene, "bb")
     form = form_of(get(HERE, "eve").text, "closed")
-    assert post("incident", **form, text="").status_code == 400
+    assert post("incident", **form, reason="").status_code == 400
     older = [value for value, text in form_choices(get(HERE, "eve").text) if text == "2024-03-19"]
-    post("incident", **{**form, "only": older[0]}, text="the store was shut")
+    post("incident", **{**form, "only": older[0]}, reason="the store was shut")
     page = Html(get(f"{HERE}&date=2024-03-19").text)
     assert "closed lake.gate" in page.text
     assert "eve closed it: the store was shut" in page.text
@@ -257,11 +257,11 @@ def test_a_group_is_detected_with_its_first_verdict_and_taken_by_who_took_one_of
     assert "found 03-20 12:00 UTC" in page.text
     assert "taken by eve" in page.text
     form = form_of(html, "accepted")
-    both = post("incident", **form, text="a holiday")
+    both = post("incident", **form, reason="a holiday")
     assert both.status_code == 409
     assert "the data of 2024-03-19, run 00000000, cannot be accepted" in Html(both.text).text
     chosen = {value for value, text in form_choices(html) if text == str(DAY)}
-    one = post("incident", **{**form, "only": chosen.pop()}, text="a holiday")
+    one = post("incident", **{**form, "only": chosen.pop()}, reason="a holiday")
     assert one.status_code == 303
 
 
@@ -292,7 +292,7 @@ def test_an_editor_of_the_dag_acknowledges_and_comments(get: Get, post: Get, sce
     answer = post("incident", **form)
     assert answer.status_code == 303
     for _ in range(2):  # sent twice, stored once
-        post("incident", **comment, text="the source sent NULLs <b>again</b>")
+        post("incident", **comment, reason="the source sent NULLs <b>again</b>")
     assert notes(scene) == [
         ("acknowledged", "eve", ""),
         ("comment", "eve", "the source sent NULLs <b>again</b>"),
@@ -305,7 +305,7 @@ def test_an_editor_of_the_dag_acknowledges_and_comments(get: Get, post: Get, sce
 
 def test_a_note_belongs_to_its_incident_only(get: Get, post: Get, scene: Scene) -> None:
     days_of(scene, "bpb")
-    post("incident", **form_of(get(HERE, "eve").text, "comment"), text="a new one")
+    post("incident", **form_of(get(HERE, "eve").text, "comment"), reason="a new one")
     assert "a new one" in get(HERE).text
     assert "a new one" not in get(f"{HERE}&date=2024-03-18").text
 
@@ -315,7 +315,7 @@ def test_only_editors_of_the_dag_write(get: Get, post: Get, scene: Scene) -> Non
     form = form_of(get(HERE, "eve").text, "comment")
     del form["kind"]
     assert not Html(get(HERE, "ada").text).forms
-    comment = {"kind": "comment", "text": "x"}
+    comment = {"kind": "comment", "reason": "x"}
     refused = [
         post("incident", "ada", **form, **comment),
         post("incident", "ben", **form, **comment),
@@ -325,9 +325,9 @@ def test_only_editors_of_the_dag_write(get: Get, post: Get, scene: Scene) -> Non
         post("incident", headers={}, **form, **comment),
     ]
     assert {answer.status_code for answer in refused} <= {401, 403, 404}
-    assert post("incident", **form, kind="delete", text="x").status_code == 400
-    assert post("incident", **form, kind="comment", text=" ").status_code == 400
-    assert post("incident", **form, kind="comment", text="x" * 2001).status_code == 400
+    assert post("incident", **form, kind="delete", reason="x").status_code == 400
+    assert post("incident", **form, kind="comment", reason=" ").status_code == 400
+    assert post("incident", **form, kind="comment", reason="x" * 2001).status_code == 400
     assert post("incident", **{**form, "note": "x"}, **comment).status_code == 400
     assert notes(scene) == []
     assert get(HERE, "ben").status_code == 403
@@ -398,7 +398,7 @@ def test_only_who_may_clear_the_tasks_gets_the_buttons(get: Get, post: Get, scen
     for user in ("ada", "ben", None):
         assert post("slices", user, **all_of_gate).status_code in (401, 403, 404)
         assert post("incident", user, **form, kind="clear").status_code in (401, 403, 404)
-        assert post("incident", user, **form, kind="closed", text="x").status_code in (
+        assert post("incident", user, **form, kind="closed", reason="x").status_code in (
             401,
             403,
             404,
@@ -456,12 +456,12 @@ def test_the_data_of_a_blocked_gate_is_accepted_on_its_tab(
     tab: Get, get: Get, post: Get, scene: Scene
 ) -> None:
     report = scene.ran(known(report_of()))
-    form = {**form_of(tab("eve").text, "accepted"), "text": "the shop was shut"}
+    form = {**form_of(tab("eve").text, "accepted"), "reason": "the shop was shut"}
     assert not Html(tab().text).forms
     for user in ("ada", "ben", None):
         assert post("incident", user, **form).status_code in (401, 403, 404)
     assert post("incident", headers={"Origin": "https://evil.example"}, **form).status_code == 403
-    assert post("incident", **{**form, "text": " "}).status_code == 400
+    assert post("incident", **{**form, "reason": " "}).status_code == 400
     assert (notes(scene), audited(scene)) == ([], [])
     assert states_of(scene)[str(DAY), "gate"] == "failed"
     assert post("incident", **form).status_code == 303
@@ -481,7 +481,7 @@ def test_the_incident_accepts_one_of_its_slices(get: Get, post: Get, scene: Scen
     assert "Accept this data" in page
     form = form_of(page, "accepted")
     older = [value for value, text in form_choices(page) if text == "2024-03-19"]
-    post("incident", **{**form, "only": older[0]}, text="a holiday")
+    post("incident", **{**form, "only": older[0]}, reason="a holiday")
     states = states_of(scene)
     assert (states["2024-03-19", "gate"], states["2024-03-20", "gate"]) == (None, "failed")
 
@@ -492,11 +492,11 @@ def test_only_what_the_page_has_shown_is_accepted(get: Get, post: Get, scene: Sc
     form = form_of(html, "accepted")
     later = known(report_of(2, started_at=NOON + timedelta(hours=1)))
     scene.store(replace(later, attempt=Attempt(2, "again"), finished_at=NOON + timedelta(hours=2)))
-    refused = post("incident", **form, text="as shown")
+    refused = post("incident", **form, reason="as shown")
     assert refused.status_code == 409
     assert "has been checked again: reload the page" in Html(refused.text).text
     assert notes(scene) == []
-    assert post("incident", **form_of(html, "comment"), text="x").status_code == 303
+    assert post("incident", **form_of(html, "comment"), reason="x").status_code == 303
 
 
 @pytest.mark.few(1)
@@ -516,7 +516,7 @@ def test_what_no_one_can_accept_says_why(
         assert message.lower() in Html(page).text.lower()
         assert "accepted" not in {form.get("kind") for form in Html(page).forms}
     form = form_of(get(HERE, "eve").text, "comment")
-    refused = post("incident", **{**form, "kind": "accepted"}, text="x")
+    refused = post("incident", **{**form, "kind": "accepted"}, reason="x")
     assert refused.status_code == 409
     assert message in Html(refused.text).text
     assert notes(scene) == []
@@ -635,7 +635,7 @@ def test_an_editor_waives_an_assertion_and_ends_the_waiver(
     assert words in Html(get(HERE).text).text
     assert words in Html(tab().text).text
     assert ("dqx waive", "eve") in audited(scene)
-    ending = {**waive_form(Html(get(HERE, "eve").text)), "end": waiver.id}
+    ending = {**waive_form(Html(get(HERE, "eve").text)), "waiver": waiver.id}
     for user in ("ada", "ben", None):
         assert post("waive", user, **ending).status_code in (401, 403, 404)
     assert post("waive", **ending).status_code == 303
@@ -676,7 +676,7 @@ def test_the_card_says_what_clearing_does_and_keeps_what_was_typed(
     order += [text.index(words) for words in ("rule is wrong", "is not needed")]
     assert order == sorted(order)
     form = form_of(html, "clear")
-    assert post("incident", **form, text="table reloaded").status_code == 303
+    assert post("incident", **form, reason="table reloaded").status_code == 303
     assert notes(scene) == [("comment", "eve", "table reloaded")]
     assert {state for (day, _), state in states_of(scene).items() if day == "2024-03-20"} == {None}
 
@@ -685,7 +685,7 @@ def test_an_error_keeps_what_was_typed(get: Get, post: Get, scene: Scene) -> Non
     scene.ran(known(report_of()))
     form = form_of(get(HERE, "eve").text, "accepted")
     typed = "odd <b>but</b> right"
-    refused = post("incident", **{**form, "shown": "x"}, text=typed)
+    refused = post("incident", **{**form, "shown": "x"}, reason=typed)
     assert refused.status_code == 409
     page = Html(refused.text)
     assert f"You typed: {typed}" in page.text

@@ -124,7 +124,7 @@ def test_a_month_is_decided_on_the_pages_alone(scene: Scene, look: Callable[...,
     person.follow("nav.bar a[href=slices]")
     person.follow(f"th a[href*='date={GIVEN_UP}']")
     person.open("This date is not needed")
-    person.type("form[aria-label=Close] input[name=text]", "the shop was closed")
+    person.type("form[aria-label=Close] input[name=reason]", "the shop was closed")
     person.follow("form[aria-label=Close] button[type=submit]")
 
     # Two days are repaired in the source, and the run of another one had died: clear what is left.

@@ -146,7 +146,7 @@ def test_a_question_without_an_end_has_none(get: Get, scene: Scene) -> None:
 def test_clearing_a_gate_that_waits_asks_first(get: Get, post: Get, scene: Scene) -> None:
     waiting(scene)
     form = form_of(get(HERE, "eve").text, "clear")
-    asked = post("incident", **form, text="repaired")
+    asked = post("incident", **form, reason="repaired")
     assert asked.status_code == 200
     assert "waits since 2024-03-20 12:01:00 UTC until" in Html(asked.text).text
     assert state_of(scene) in ("awaiting_input", "deferred")
@@ -230,18 +230,18 @@ def test_a_date_without_a_report_is_closed_on_its_page(
     (form,) = [fields for fields in page.forms if fields.get("kind") == "closed"]
     assert json_of(get, NO_REPORT_TAB)["open"]
     for user in ("ada", "ben", None):
-        assert post("slices", user, **form, text="not needed").status_code in (401, 403, 404)
-    assert post("slices", **form, text=" ").status_code == 400
-    assert post("slices", **{**form, "note": "1"}, text="not needed").status_code == 400
-    assert post("slices", **{**form, "kind": "accepted"}, text="x").status_code == 400
+        assert post("slices", user, **form, reason="not needed").status_code in (401, 403, 404)
+    assert post("slices", **form, reason=" ").status_code == 400
+    assert post("slices", **{**form, "note": "1"}, reason="not needed").status_code == 400
+    assert post("slices", **{**form, "kind": "accepted"}, reason="x").status_code == 400
     assert len(json_of(get, "slices")["rows"]) == 1, "nothing has closed it yet"
-    assert post("slices", **form, text="the shop was shut").status_code == 303
+    assert post("slices", **form, reason="the shop was shut").status_code == 303
     assert json_of(get, "slices")["rows"] == []
     assert missing_reports(root) == ()
     closed = [one for one in notes_from(root, ["shop orders"], DAY, DAY) if one.kind == "closed"]
     (note,) = closed
     assert (note.author, note.text, note.slice) == ("eve", "the shop was shut", noted or None)
-    assert post("slices", **form, text="the shop was shut").status_code == 409, "sent twice"
+    assert post("slices", **form, reason="the shop was shut").status_code == 409, "sent twice"
     assert "What you can do" not in Html(get(NO_REPORT_TAB, "eve").text).text
     assert not json_of(get, NO_REPORT_TAB)["open"]
 
@@ -253,7 +253,7 @@ def test_only_a_date_without_a_report_is_closed_in_the_list(
     html = Html(get("slices", "eve").text)
     (box,) = html.all("input", name="pick")
     form = {**html.forms[0], "pick": box["value"] or "", "kind": "closed", "note": str(uuid4())}
-    refused = post("slices", **form, text="not needed")
+    refused = post("slices", **form, reason="not needed")
     assert refused.status_code == 400
     assert "close the others on their incidents" in Html(refused.text).text
     assert len(json_of(get, "slices")["rows"]) == 1
@@ -514,7 +514,7 @@ def test_a_task_that_a_person_marked_says_by_whom_and_why(get: Get, scene: Scene
 def test_a_closed_incident_says_that_its_rows_stay_out(get: Get, post: Get, scene: Scene) -> None:
     scene.ran(report_of(1, datasets=HELD))
     form = form_of(get(HERE, "eve").text, "closed")
-    assert post("incident", **form, text="the shop was shut").status_code == 303
+    assert post("incident", **form, reason="the shop was shut").status_code == 303
     text = Html(get(f"{HERE}&date={DAY}").text).text
     assert "258 rows stay out of s3://lake/silver , closed by eve at" in text
     assert "“the shop was shut”" in text

@@ -58,7 +58,7 @@ def test_a_form_that_is_sent_twice_is_done_once(
     get: Get, post: Get, scene: Scene, kind: str
 ) -> None:
     scene.ran(known(report_of()))
-    form = {**form_of(get(HERE, "eve").text, kind), "text": "the shop was shut"}
+    form = {**form_of(get(HERE, "eve").text, kind), "reason": "the shop was shut"}
     first, second = post("incident", **form), post("incident", **form)
     assert (first.status_code, second.status_code) == (303, 303)
     assert first.headers["location"] == second.headers["location"]
@@ -70,7 +70,7 @@ def test_a_form_that_is_sent_twice_is_done_once(
 
 def test_two_dates_that_are_closed_twice_are_closed_once(get: Get, post: Get, scene: Scene) -> None:
     days_of(scene, "bb")
-    form = {**form_of(get(HERE, "eve").text, "closed"), "text": "the shop was shut"}
+    form = {**form_of(get(HERE, "eve").text, "closed"), "reason": "the shop was shut"}
     assert [post("incident", **form).status_code for _ in range(3)] == [303, 303, 303]
     assert notes(scene) == [("closed", "eve")] * 2
     assert len(audited(scene)) == 1
@@ -84,7 +84,7 @@ def test_a_form_about_a_date_that_someone_has_closed_says_who(
     forms = {kind: form_of(html, kind) for kind in ("acknowledged", "closed", "accepted", "clear")}
     by_someone_else(scene, "closed", "not needed")
     for form in forms.values():
-        answer = post("incident", **form, text="the shop was shut")
+        answer = post("incident", **form, reason="the shop was shut")
         says(
             answer, "data of 2024-03-20: closed by op at", "not needed", "Nothing has been changed"
         )
@@ -98,7 +98,7 @@ def test_a_form_about_a_date_that_is_good_now_says_so(get: Get, post: Get, scene
     html = get(HERE, "eve").text
     repaired(scene, 50, DAY)
     for kind in ("acknowledged", "closed", "accepted", "clear"):
-        answer = post("incident", **form_of(html, kind), text="the shop was shut")
+        answer = post("incident", **form_of(html, kind), reason="the shop was shut")
         says(answer, "data of 2024-03-20: repaired at 2024-03-21 14:00 UTC")
     assert (notes(scene), audited(scene)) == ([], [])
 
@@ -119,7 +119,7 @@ def test_who_accepts_what_someone_has_accepted_reads_who_has(
     report = scene.ran(known(report_of()))
     form = form_of(get(HERE, "eve").text, "accepted")
     by_someone_else(scene, "accepted", "a holiday", run_id=report.run_id)
-    says(post("incident", **form, text="me too"), "accepted by op at", "a holiday")
+    says(post("incident", **form, reason="me too"), "accepted by op at", "a holiday")
     assert notes(scene) == [("accepted", "op")]
     assert states_of(scene)[str(DAY), "gate"] == "failed"
 
@@ -130,7 +130,7 @@ def test_a_date_that_joins_the_others_later_is_not_closed_with_them(
     days_of(scene, "bb")
     form = form_of(get(HERE, "eve").text, "closed")
     scene.ran(report_of(9, on=DAY + timedelta(days=1)), number=9)
-    assert post("incident", **form, text="the shop was shut").status_code == 303
+    assert post("incident", **form, reason="the shop was shut").status_code == 303
     found = notes_from(str(scene.root), ["lake.gate"], date.min, date.max)
     assert {note.date for note in found} == {DAY, DAY - timedelta(days=1)}
 
@@ -143,7 +143,7 @@ def test_data_that_was_checked_again_is_not_closed_unseen(
     later = report_of(2, started_at=NOON + timedelta(hours=1))
     later = replace(later, attempt=Attempt(2, "again"), finished_at=NOON + timedelta(hours=2))
     scene.store(later)
-    says(post("incident", **form, text="x"), "has been checked again: reload the page")
+    says(post("incident", **form, reason="x"), "has been checked again: reload the page")
     assert notes(scene) == []
 
 
@@ -171,10 +171,10 @@ def test_a_date_without_a_report_that_is_closed_already_says_by_whom(
     closing, clearing = (
         next(form for form in page.forms if form.get("kind") == kind) for kind in ("closed", None)
     )
-    assert post("slices", **closing, text="the shop was shut").status_code == 303
+    assert post("slices", **closing, reason="the shop was shut").status_code == 303
     words = "shop orders, data of 2024-03-20: closed by eve at"
     for form in (closing, {**closing, "note": str(uuid4())}, clearing):
-        says(post("slices", **form, text="x"), words, "the shop was shut")
+        says(post("slices", **form, reason="x"), words, "the shop was shut")
     found = notes_from(str(scene.root), ["shop orders"], DAY, DAY)
     assert [note.kind for note in found] == ["closed"]
     page = Html(get(NO_REPORT_TAB).text)
@@ -193,7 +193,7 @@ def test_a_date_without_a_report_that_runs_again_or_was_checked_since_says_so(
     )
     by_hand = report_of(7, outcome=Outcome.PASSED, verdicts=(NULLS,), attempt="by hand")
     scene.store(replace(by_hand, run_key=replace(by_hand.run_key, scheduler_run="manual__1")))
-    says(post("slices", **closing, text="x"), "a run checked it at 2024-03-20 12:00 UTC")
+    says(post("slices", **closing, reason="x"), "a run checked it at 2024-03-20 12:00 UTC")
     assert get("slices", "ben").status_code == 200
     assert post("slices", "ben", **clearing).status_code in (403, 404)
     scene.task(task_id="other", number=90, state="failed")
@@ -229,14 +229,14 @@ def test_a_waiver_is_neither_made_nor_ended_twice(get: Get, post: Get, scene: Sc
     assert [post("waive", **form).status_code for _ in range(2)] == [303, 303]
     (waiver,) = waivers_of(str(scene.root))
     says(post("waive", **{**form, "note": str(uuid4())}), f"waived until {until}", "by eve")
-    ending = {**own, "end": waiver.id}
+    ending = {**own, "waiver": waiver.id}
     assert [post("waive", **ending).status_code for _ in range(2)] == [303, 303]
     assert len(audited(scene)) == 2
     store = StoredResults(str(scene.root))
     given = {"until": until, "reason": "r", "owner": "op", "author": "op"}
     other = new_waiver(store, "lake.gate", "Completeness::orders.id.null_share", **given)  # type: ignore[arg-type]
     write_waivers(store, [other, replace(other, ended_by="op")])
-    says(post("waive", **{**own, "end": other.id}), "the waiver was ended by op")
+    says(post("waive", **{**own, "waiver": other.id}), "the waiver was ended by op")
 
 
 def test_a_label_that_someone_has_given_since_is_not_replaced_unseen(
@@ -292,7 +292,7 @@ def test_forms_that_come_at_once_are_done_once(
     get: Get, post: Get, scene: Scene, kind: str
 ) -> None:
     scene.ran(known(report_of()))
-    form = {**form_of(get(HERE, "eve").text, kind), "text": "the shop was shut"}
+    form = {**form_of(get(HERE, "eve").text, kind), "reason": "the shop was shut"}
     assert at_once(lambda: post("incident", **form)) == [303] * 4
     assert notes(scene) == [(kind, "eve")]
     assert len(audited(scene)) == 1
@@ -311,14 +311,14 @@ def test_a_gate_whose_last_date_someone_closed_needs_no_one(
     assert "1 gate needs you." in Html(get("board").text).text
     if is_judged:
         form = form_of(get(HERE, "eve").text, "closed")
-        assert post("incident", **form, text="the shop was shut").status_code == 303
+        assert post("incident", **form, reason="the shop was shut").status_code == 303
     else:
         (form,) = (
             form
             for form in Html(get(NO_REPORT_TAB, "eve").text).forms
             if form.get("kind") == "closed"
         )
-        assert post("slices", **form, text="the shop was shut").status_code == 303
+        assert post("slices", **form, reason="the shop was shut").status_code == 303
     page = Html(get("board").text)
     assert "Nothing needs you." in page.text
     assert "Decided or warned 1" in page.text
@@ -356,7 +356,7 @@ def test_pages_of_datasets_and_contracts_say_who_closed_a_date(
     for place in PLACES:
         assert "✕ blocked" in Html(get(place).text).text
     form = form_of(get(HERE, "eve").text, "closed")
-    assert post("incident", **form, text="the shop was shut").status_code == 303
+    assert post("incident", **form, reason="the shop was shut").status_code == 303
     for place in PLACES:
         text = Html(get(place).text).text
         assert "\N{EN DASH} closed" in text
@@ -391,7 +391,7 @@ def test_a_closed_instance_is_closed_where_its_own_data_is(
         scene.ran(replace(report, run_key=key), map_index=index, number=index + 1)
     here = f"{HERE}&map_index=0"
     form = form_of(get(here, "eve").text, "closed")
-    assert post("incident", **form, text="the shop was shut").status_code == 303
+    assert post("incident", **form, reason="the shop was shut").status_code == 303
     assert "\N{EN DASH} closed" in Html(get("dataset?location=s3%3A%2F%2Feu%2Forders").text).text
     assert "✕ blocked" in Html(get("dataset?location=s3%3A%2F%2Fus%2Forders").text).text
     tab = Html(get(f"gate?dag_id=lake&run_id=scheduled__{DAY}&task_id=gate").text).text
