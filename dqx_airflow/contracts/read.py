@@ -7,15 +7,9 @@ from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from dqx_airflow.contracts.dialects import (
-    DialectReader,
-    is_data_product,
-    older_odcs_version,
-    reader_of,
-    recognised,
-    standard_of_products,
-)
+from dqx_airflow.contracts.dialects import DialectReader, is_data_product, reader_of, recognised
 from dqx_airflow.contracts.dialects.extensions import read_acceptances, read_renames, with_extension
+from dqx_airflow.contracts.dialects.unread_formats import older_odcs_version, standard_of_products
 from dqx_airflow.contracts.document import Document, Mapping, Scalar
 from dqx_airflow.contracts.mistakes import MistakeName, mistake
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model
@@ -119,7 +113,7 @@ def _reader(document: Document, diagnostics: list[Diagnostic]) -> DialectReader 
         found = mistake("not_a_mapping", root.span)
     elif is_data_product(root):
         found = mistake("product", root.span)
-    elif (version := older_odcs_version(root)) is not None:
+    elif (version := _older_version(root, readers)) is not None:
         node = root.get("apiVersion")
         span = node.span if node is not None else root.span
         found = mistake("older_odcs", span, version=version)
@@ -134,6 +128,13 @@ def _reader(document: Document, diagnostics: list[Diagnostic]) -> DialectReader 
         found = mistake(kind, root.span, names=names, hint=signs)
     diagnostics.append(found)
     return None
+
+
+def _older_version(root: Mapping, readers: tuple[DialectReader, ...]) -> str | None:
+    """The version of a document of ODCS 2, unless it is a contract of another format."""
+    is_other = any(reader.dialect is not Dialect.ODCS for reader in readers)
+    is_newer = bool(readers) and "schema" in root.entries and root.get("apiVersion") is None
+    return None if is_other or is_newer else older_odcs_version(root)
 
 
 def _repeated_names(contract: Contract) -> Iterator[Diagnostic]:

@@ -97,35 +97,6 @@ def is_data_product(root: Node | None) -> bool:
     return isinstance(root, Mapping) and root.literal("kind") == "DataProduct"
 
 
-_OF_ODCS_2 = {"datasetDomain", "quantumName", "userConsumptionMode", "templateName"}
-"""Keys that only ODCS 2 has."""
-
-
-def older_odcs_version(root: Mapping) -> str | None:
-    """The version of a document of ODCS 2, which has other keys than 3; None for others."""
-    version = (root.text("apiVersion") or "").strip().lower().removeprefix("v")
-    if version.startswith("2.") or version == "2":
-        return version
-    if "dataset" in root.entries and not _OF_ODCS_2.isdisjoint(root.entries):
-        return "2"
-    return None
-
-
-def standard_of_products(root: Mapping) -> str | None:
-    """The standard of a document about a data product that is not of ODPS; None for others."""
-    kind = (root.text("kind") or root.text("type") or "").lower().replace("_", "")
-    if "opendataproducts.org" in (root.text("schema") or "").lower():
-        return "the Open Data Product Specification"
-    product = root.get("product")
-    if isinstance(product, Mapping) and not {"details", "en", "productID"}.isdisjoint(
-        product.entries
-    ):
-        return "the Open Data Product Specification"
-    if kind == "dataproduct" or "dataProductOwner" in root.entries:
-        return "Witboost" if "components" in root.entries else "another standard"
-    return None
-
-
 def recognised(root: Mapping) -> tuple[DialectReader, ...]:
     """The dialects that recognise a document: exactly one for a valid document."""
     return tuple(reader_of(dialect) for dialect in Dialect if _SIGNS[dialect](root))
