@@ -59,8 +59,9 @@ def init(
         folder of tables, table:CATALOG.SCHEMA.* of Spark's catalogs, iceberg:CATALOG.NAMESPACE.* of
         PyIceberg's, or @FILE with one of these in each line. Repeatable.
     :param only: Only tables whose path below the folder, or whose name, matches; * and ? are
-        wildcards. Repeatable.
-    :param exclude: No tables whose path or name matches. Repeatable.
+        wildcards. Repeatable, or several separated by commas.
+    :param exclude: No tables whose path or name matches. Repeatable, or several separated by
+        commas.
     :param events: OpenLineage events of any producer, in files or folders or of a Marquez: the
         report begins with the tables that most jobs read. Without --dataset, their tables are
         drafted. Repeatable.

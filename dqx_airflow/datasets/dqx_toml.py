@@ -190,6 +190,10 @@ class Defaults(RunOptions):
     unsupported: Unsupported = Unsupported.ERROR
 
 
+_MOST_MISTAKES = 20
+"""As many mistakes of a file are shown at once: people read them."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """The contents of a `dqx.toml`; without one, the built-in defaults.
@@ -213,6 +217,21 @@ class Settings:
     reader: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     variables: tuple[str, ...] = ()
     gates: tuple[GateSettings, ...] = ()
+
+    @property
+    def mistakes(self) -> str:
+        """The errors in the file: one alone, or a line for each of the first; empty without one."""
+        severe = [
+            f"{problem.span.file}:{problem.span.line}: {problem.message}"
+            for problem in self.problems
+            if not problem.is_mild
+        ]
+        if len(severe) < 2:
+            return "".join(severe)
+        lines = [f"{len(severe)} mistakes in {self.path}", *severe[:_MOST_MISTAKES]]
+        if len(severe) > _MOST_MISTAKES:
+            lines.append(f"and {len(severe) - _MOST_MISTAKES} more")
+        return "\n  ".join(lines)
 
     @cached_property
     def refs(self) -> Mapping[str, DatasetRef]:

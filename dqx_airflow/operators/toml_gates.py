@@ -9,21 +9,21 @@ from contextlib import ExitStack
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal
 
 from airflow.providers.common.compat.sdk import Asset, TaskGroup
 from airflow.providers.common.compat.sdk import conf as airflow_conf
 
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.operators.dql_gate import DqlGateOperator
-from dqx_airflow.operators.exceptions import GateMisconfiguredError
+from dqx_airflow.operators.exceptions import GateMisconfiguredError, as_misconfigured
+from dqx_airflow.values.name_patterns import Patterns, name_patterns
 
 if TYPE_CHECKING:
     from dqx_airflow.datasets.dqx_toml import Settings
     from dqx_airflow.datasets.gate_settings import GateSettings
     from dqx_airflow.values import DatasetRef
 
-Patterns: TypeAlias = "str | Sequence[str] | None"
 _NOT_IN_IDS = re.compile(r"[^A-Za-z0-9_.-]+")
 """Characters that Airflow allows in no id."""
 
@@ -62,7 +62,10 @@ def gates_of(
     :raises GateMisconfiguredError: the file has a mistake, or a pattern of `only` matches no gate.
     """
     read = _read(settings)
-    gates = _chosen(read, _patterns("only", only), _patterns("exclude", exclude))
+    with as_misconfigured():
+        wanted = name_patterns("gates_of: only", only)
+        unwanted = name_patterns("gates_of: exclude", exclude)
+    gates = _chosen(read, wanted, unwanted)
     shared = {**_defaults(read), **arguments}
     datasets = _datasets(read, gates)
     tasks: dict[str, DqlGateOperator] = {}
@@ -120,10 +123,8 @@ def _read(settings: str | os.PathLike[str]) -> Settings:
         message = f"gates_of: cannot read {path}: {error.strerror}: {_EXAMPLE}"
         raise GateMisconfiguredError(message) from None
     read = _read_once(path, status.st_mtime_ns, status.st_size)
-    severe = [problem for problem in read.problems if not problem.is_mild]
-    if severe:
-        texts = (f"{one.span.file}:{one.span.line}: {one.message}" for one in severe)
-        raise GateMisconfiguredError("; ".join(texts))
+    if read.mistakes:
+        raise GateMisconfiguredError(read.mistakes)
     return read
 
 
@@ -133,24 +134,6 @@ def _read_once(path: Path, _modified_ns: int, _size: int) -> Settings:
     from dqx_airflow.datasets.dqx_toml import read_settings
 
     return read_settings(path)
-
-
-def _patterns(argument: str, given: Patterns) -> tuple[str, ...]:
-    """The patterns in an argument: one, a list, or several separated by commas.
-
-    :raises GateMisconfiguredError: one is blank, and would match the gates without a group.
-    """
-    if given is None:
-        return ()
-    parts = given.split(",") if isinstance(given, str) else given
-    if not isinstance(parts, Iterable) or not all(isinstance(part, str) for part in parts):
-        message = f"gates_of: {argument}={given!r}: write a pattern, or a list of patterns"
-        raise GateMisconfiguredError(message)
-    patterns = tuple(part.strip() for part in parts)
-    if not all(patterns):
-        message = f"gates_of: {argument}={given!r} has a pattern without characters: remove it"
-        raise GateMisconfiguredError(message)
-    return patterns
 
 
 def _chosen(read: Settings, only: Sequence[str], exclude: Sequence[str]) -> list[GateSettings]:

@@ -235,9 +235,15 @@ def test_a_run_that_was_interrupted_continues_and_a_changed_table_is_read_again(
 
 def test_only_and_exclude_choose_tables_by_path_or_name(home: Path) -> None:
     shutil.rmtree(home / "gates")
+    init(home, "--only", "sales/*, visits", "--exclude", "*/customers,*/countries")
+    settings = read_settings(home / "gates" / "dqx.toml")
+    assert [gate.name for gate in settings.gates] == ["orders", "visits"]
+    shutil.rmtree(home / "gates")
     init(home, "--only", "sales/*", "--only", "visits", "--exclude", "*/customers")
     settings = read_settings(home / "gates" / "dqx.toml")
     assert [gate.name for gate in settings.gates] == ["orders", "visits"]
+    done = dql("init", home / "gates", "--dataset", home / "lake", "--only", "orders,")
+    assert (done.returncode, "a pattern without characters" in done.output) == (2, True)
     done = dql("init", home / "gates", "--dataset", home / "lake", "--only", "nothing")
     assert (done.returncode, "--only" in done.output) == (4, True)
 

@@ -135,6 +135,7 @@ def test_gates_are_chosen_by_patterns_of_names_and_groups(settings: Path) -> Non
     assert {*made(settings, only="sales/*")} == {"orders", "more_orders"}
     assert {*made(settings, only=["orders", "countries"])} == {"orders", "countries"}
     assert {*made(settings, exclude="more_*, count*")} == {"orders"}
+    assert {*made(settings, exclude=["more_*,count*"])} == {"orders"}
 
 
 def test_arguments_of_all_gates_count_more_than_defaults_and_less_than_a_gate(
@@ -184,8 +185,24 @@ def test_a_mistake_in_the_file_is_an_error_that_says_where(
 def test_all_mistakes_are_said_at_once(settings: Path) -> None:
     text = settings.read_text().replace('owner = "sue"', "owner = 1").replace("true", "2")
     settings.write_text(text)
-    with pytest.raises(GateMisconfiguredError, match=r"'owner' must.*'allow_empty'"):
+    with pytest.raises(GateMisconfiguredError) as caught:
         made(settings)
+    head, owner, empty = str(caught.value).split("\n")
+    assert head == f"2 mistakes in {settings}"
+    assert ("'owner' must" in owner, "'allow_empty'" in empty) == (True, True)
+
+
+def test_of_many_mistakes_the_first_are_said_and_how_many_more(settings: Path) -> None:
+    wrong = "".join(f"\n[gates.g{number}]\nowner = 1\n" for number in range(150))
+    settings.write_text(settings.read_text() + wrong)
+    with pytest.raises(GateMisconfiguredError) as caught:
+        made(settings)
+    head, *lines, last = str(caught.value).split("\n")
+    count = int(head.removesuffix(f" mistakes in {settings}"))
+    assert count >= 150
+    assert len(lines) == 20
+    assert all("dqx.toml:" in line for line in lines)
+    assert last.strip() == f"and {count - 20} more"
 
 
 def test_a_missing_file_and_patterns_without_a_gate_are_refused(settings: Path) -> None:

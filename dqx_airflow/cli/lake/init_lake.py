@@ -38,6 +38,7 @@ from dqx_airflow.tuning.lake.suite_draft import drafted_suite
 from dqx_airflow.tuning.lake.table_draft import TableDraft
 from dqx_airflow.tuning.review import is_experimental
 from dqx_airflow.values import SourceFile
+from dqx_airflow.values.name_patterns import name_patterns
 
 ReportFormat: TypeAlias = Literal["text", "json", "html"]
 
@@ -160,7 +161,9 @@ def _init(folder: Path, options: LakeOptions, settings: Settings, sources: LakeS
     there = _without_results(sources.tables(), settings)
     if not there:
         raise DatasetError(f"there is no table in {sources.title}", "give another --dataset")
-    found = chosen_tables(there, options.only, options.exclude, names, taken)
+    only = name_patterns("--only", options.only)
+    exclude = name_patterns("--exclude", options.exclude)
+    found = chosen_tables(there, only, exclude, names, taken)
     if not found:
         raise DatasetError(f"no table in {sources.title} matches", "change --only and --exclude")
     tables = [_as_set(table, settings) for table in found]
@@ -226,8 +229,7 @@ def _settings_in(folder: Path) -> Settings:
     settings = read_settings(path)
     severe = [problem for problem in settings.problems if not problem.is_mild]
     if severe:
-        lines = "; ".join(f"{path}:{one.span.line}: {one.message}" for one in severe)
-        raise RequestError(lines, severe[0].help or "")
+        raise RequestError(settings.mistakes, severe[0].help or "")
     return settings
 
 
