@@ -190,8 +190,8 @@ class Defaults(RunOptions):
     unsupported: Unsupported = Unsupported.ERROR
 
 
-_MOST_MISTAKES = 20
-"""As many mistakes of a file are shown at once: people read them."""
+_MOST_ERRORS = 20
+"""As many errors of a file are shown at once: people read them."""
 
 
 @dataclass(frozen=True)
@@ -219,7 +219,7 @@ class Settings:
     gates: tuple[GateSettings, ...] = ()
 
     @property
-    def mistakes(self) -> str:
+    def error_message(self) -> str:
         """The errors in the file: one alone, or a line for each of the first; empty without one."""
         severe = [
             f"{problem.span.file}:{problem.span.line}: {problem.message}"
@@ -228,9 +228,9 @@ class Settings:
         ]
         if len(severe) < 2:
             return "".join(severe)
-        lines = [f"{len(severe)} mistakes in {self.path}", *severe[:_MOST_MISTAKES]]
-        if len(severe) > _MOST_MISTAKES:
-            lines.append(f"and {len(severe) - _MOST_MISTAKES} more")
+        lines = [f"{len(severe)} errors in {self.path}", *severe[:_MOST_ERRORS]]
+        if len(severe) > _MOST_ERRORS:
+            lines.append(f"and {len(severe) - _MOST_ERRORS} more")
         return "\n  ".join(lines)
 
     @cached_property

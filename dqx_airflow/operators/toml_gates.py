@@ -123,8 +123,8 @@ def _read(settings: str | os.PathLike[str]) -> Settings:
         message = f"gates_of: cannot read {path}: {error.strerror}: {_EXAMPLE}"
         raise GateMisconfiguredError(message) from None
     read = _read_once(path, status.st_mtime_ns, status.st_size)
-    if read.mistakes:
-        raise GateMisconfiguredError(read.mistakes)
+    if read.error_message:
+        raise GateMisconfiguredError(read.error_message)
     return read
 
 

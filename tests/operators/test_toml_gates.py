@@ -188,17 +188,17 @@ def test_all_mistakes_are_said_at_once(settings: Path) -> None:
     with pytest.raises(GateMisconfiguredError) as caught:
         made(settings)
     head, owner, empty = str(caught.value).split("\n")
-    assert head == f"2 mistakes in {settings}"
+    assert head == f"2 errors in {settings}"
     assert ("'owner' must" in owner, "'allow_empty'" in empty) == (True, True)
 
 
-def test_of_many_mistakes_the_first_are_said_and_how_many_more(settings: Path) -> None:
+def test_of_many_errors_the_first_are_said_and_how_many_more(settings: Path) -> None:
     wrong = "".join(f"\n[gates.g{number}]\nowner = 1\n" for number in range(150))
     settings.write_text(settings.read_text() + wrong)
     with pytest.raises(GateMisconfiguredError) as caught:
         made(settings)
     head, *lines, last = str(caught.value).split("\n")
-    count = int(head.removesuffix(f" mistakes in {settings}"))
+    count = int(head.removesuffix(f" errors in {settings}"))
     assert count >= 150
     assert len(lines) == 20
     assert all("dqx.toml:" in line for line in lines)

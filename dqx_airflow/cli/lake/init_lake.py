@@ -229,7 +229,7 @@ def _settings_in(folder: Path) -> Settings:
     settings = read_settings(path)
     severe = [problem for problem in settings.problems if not problem.is_mild]
     if severe:
-        raise RequestError(settings.mistakes, severe[0].help or "")
+        raise RequestError(settings.error_message, severe[0].help or "")
     return settings
 
 
