@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
+from functools import lru_cache
 
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, listed
 from dqx_airflow.diagnostics.renderers import draw, printable
@@ -81,11 +82,9 @@ def format_like_limit(
         shown = format_duration(value)
         is_rounded_to_limit = value != limit and shown == format_duration(limit)
         return f"{format_value(value)} seconds" if is_rounded_to_limit else shown
-    match = _PERCENTAGE.search(expected)
-    if match is None:
+    stated = _stated_shares(expected)
+    if not stated:
         return format_value(value)
-    found = filter(None, (match, _PERCENTAGE_BEFORE.search(expected)))
-    stated = [float(percentage[1].replace("_", "")) / 100 for percentage in found]
     if not isinstance(limit, int | float | Fraction):
         return format_percent(value, stated[0])
     if any(math.isclose(float(limit), stated_limit) for stated_limit in stated):
@@ -93,6 +92,20 @@ def format_like_limit(
     return format_value(value)
 
 
+@lru_cache(maxsize=1024)
+def _stated_shares(expected: str) -> tuple[float, ...]:
+    """The percentages in a condition as shares: the last one first; none if it has no percentage.
+
+    A chart formats hundreds of values by one condition.
+    """
+    match = _PERCENTAGE.search(expected)
+    if match is None:
+        return ()
+    found = filter(None, (match, _PERCENTAGE_BEFORE.search(expected)))
+    return tuple(float(percentage[1].replace("_", "")) / 100 for percentage in found)
+
+
+@lru_cache(maxsize=1024)
 def is_age(expression: str) -> bool:
     """True if the value is a duration, as for `freshness(at)`."""
     return _AGE.fullmatch(expression) is not None

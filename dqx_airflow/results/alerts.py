@@ -24,6 +24,12 @@ OF_VERDICTS = tuple(
     name for name in schema.RESULTS_SCHEMA.names if name not in ("month", "run_id", "position")
 )
 """The columns of `results` that form a verdict."""
+_OF_VALUES = (
+    *("name", "check", "datasets", "expression", "expected", "severity", "status", "multiplier"),
+    *("value_text", "value_kind", "scaled_value_text", "scaled_value_kind"),
+    *("threshold_text", "threshold_kind", "profiles"),
+)
+"""The columns of `results` that a chart of values needs."""
 
 
 AssertionOfGate: TypeAlias = tuple[str, int, str, str]
@@ -405,7 +411,8 @@ def labels_of(results: StoredResults, key: RunKey) -> tuple[Label, ...]:
 def histories(
     results: StoredResults, assertions: Collection[AssertionOfGate], until: date
 ) -> Mapping[AssertionOfGate, Sequence[tuple[date, Verdict]]]:
-    """The verdicts of some assertions in 30 days, oldest first, with the dates of their data.
+    """The verdicts of some assertions in 30 days, oldest first, with the dates of their data; only
+    with what a chart of their values needs.
 
     :raises StoreError: the store exists and cannot be read.
     """
@@ -414,7 +421,7 @@ def histories(
     by_assertion: dict[AssertionOfGate, list[tuple[date, Verdict]]] = {
         key: [] for key in assertions
     }
-    for run in past_runs(results, wanted, OF_VERDICTS, row_conditions=names):
+    for run in past_runs(results, wanted, _OF_VALUES, row_conditions=names):
         for row in run.rows:
             key = run.gate, run.map_index, row["check"], row["name"]
             if key in by_assertion:

@@ -76,7 +76,7 @@ def past_runs(
     if not counting:
         return ()
     conditions = [
-        query.is_in("run_id", [row["run_id"] for row in counting.values()]),
+        _of_runs(wanted, [row["run_id"] for row in counting.values()]),
         *query.of_dates(wanted.since, wanted.until),
         *row_conditions,
     ]
@@ -99,6 +99,16 @@ def past_runs(
         )
         past.append(run)
     return tuple(past)
+
+
+def _of_runs(wanted: RunsWanted, run_ids: Sequence[str]) -> str:
+    """The condition on the rows of these runs. Where the runs are wanted by their gates, it is a
+    condition on the gates if these are fewer: it also matches rows of superseded runs, and takes
+    half the time."""
+    is_by_gates = replace(wanted, since=None, until=None) == RunsWanted(wanted.gates)
+    if wanted.gates is not None and is_by_gates and len(wanted.gates) < len(run_ids):
+        return query.is_in("gate", wanted.gates)
+    return query.is_in("run_id", run_ids)
 
 
 def _is_weak(row: schema.Row) -> bool:

@@ -38,6 +38,8 @@ NEWEST_DATA_FIRST = 'ORDER BY "dataset_date" DESC, "started_at" DESC, "run_id"'
 
 _FIRST_LOOK_DAYS, _LAST_LOOK_DAYS = 60, 400
 _ENOUGH_RUNS = 8
+_LONGEST_LIST = 100
+"""The longest list of values that is faster than a query of them."""
 _MOST_REPORTS = 2_000
 """Reports of some attempts: a gate over a range of dates has one for each."""
 
@@ -55,8 +57,15 @@ def equals(column: str, value: str | date) -> str:
 
 
 def is_in(column: str, values: Iterable[str]) -> str:
-    """The SQL condition that a column has one of these values."""
-    return f'"{column}" IN ({", ".join(sorted(set(map(literal, values))))})'
+    """The SQL condition that a column has one of these values.
+
+    Many values are a query of their own: the query engine joins it, where it would compare each
+    row with a list, which takes twice as long for some hundred gates."""
+    literals = sorted(set(map(literal, values)))
+    listed = ", ".join(literals)
+    if len(literals) <= _LONGEST_LIST:
+        return f'"{column}" IN ({listed})'
+    return f'"{column}" IN (SELECT unnest([{listed}]))'
 
 
 def of_dates(since: date | None, until: date | None) -> list[str]:

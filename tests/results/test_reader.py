@@ -13,6 +13,8 @@ from deltalake import DeltaTable, write_deltalake
 
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.results import upkeep
+from dqx_airflow.results.past_runs import past_runs
+from dqx_airflow.results.query import RunsWanted, StoredResults
 from dqx_airflow.results.report_rows import run_row
 from dqx_airflow.results.runs import find_report, list_runs, read_report
 from dqx_airflow.results.schema import RESULTS, RUNS, RUNS_SCHEMA
@@ -115,6 +117,34 @@ def test_runs_are_filtered_by_gate_and_date(tmp_path: Path) -> None:
     assert sorted(listed(root, gate=nasty)) == ["00000002", "00000003"]
     assert sorted(listed(root, dataset_date=RUN_KEY.date)) == ["00000001", "00000002"]
     assert listed(root, gate="' OR '1'='1") == []
+
+
+def test_many_names_match_the_same_runs_as_each_alone(tmp_path: Path) -> None:
+    gates = ["it's", 'say "so"', "back\\slash", "{braces}, commas", "other"]
+    keys = [replace(RUN_KEY, gate=gate) for gate in gates]
+    root = store(tmp_path, *(sample_report(at, run_key=key) for at, key in enumerate(keys)))
+    results = StoredResults(root)
+    few = gates[:4]
+    many = [*few, *(f"gate {number}" for number in range(300))]
+    rows = [results.run_rows(RunsWanted(names), ["gate"]) for names in (few, many)]
+    assert [sorted(row["gate"] for row in found) for found in rows] == [sorted(few)] * 2
+    assert results.run_rows(RunsWanted(many, failing=True), ["gate"]) != []
+
+
+def test_past_runs_of_few_gates_have_no_rows_of_superseded_runs(tmp_path: Path) -> None:
+    days = [RUN_KEY.date - timedelta(days=ago) for ago in range(3)]
+    reports = [
+        sample_report(10 * at + attempt, attempt=attempt, run_key=replace(RUN_KEY, date=on))
+        for at, on in enumerate(days)
+        for attempt in (1, 2)
+    ]
+    other = sample_report(77, run_key=replace(RUN_KEY, gate="other"))
+    root = store(tmp_path, *reports, other)
+    wanted = RunsWanted([RUN_KEY.gate])
+    by_gate = past_runs(root, wanted, ["name"])
+    by_run = [past_runs(root, replace(wanted, since=on, until=on), ["name"]) for on in days]
+    assert [(run,) for run in by_gate] == by_run[::-1]
+    assert all(len(run.rows) == len(reports[0].verdicts) for run in by_gate)
 
 
 def test_a_listed_run_matches_its_report(tmp_path: Path) -> None:
