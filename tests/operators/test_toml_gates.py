@@ -201,7 +201,7 @@ def test_of_many_errors_the_first_are_said_and_how_many_more(settings: Path) -> 
     count = int(head.removesuffix(f" errors in {settings}"))
     assert count >= 150
     assert len(lines) == 20
-    assert all("dqx.toml:" in line for line in lines)
+    assert [line for line in lines if "dqx.toml:" not in line] == []
     assert last.strip() == f"and {count - 20} more"
 
 
