@@ -360,7 +360,8 @@ def find_settings(folder: Path) -> Path | None:
     return None
 
 
-_LARGEST_FILE = 1_000_000
+LARGEST_FILE = 1_000_000
+"""The maximum size of a file, in bytes."""
 
 
 def _unread(path: Path, problem: Diagnostic, text: str = "") -> Settings:
@@ -376,9 +377,9 @@ def read_settings(path: Path, name: str | None = None) -> Settings:
     name = name or str(path)
     first = Span(name, 1, 1, 1, 2)
     try:
-        content = first_bytes(path, _LARGEST_FILE + 1)
-        if len(content) > _LARGEST_FILE:
-            message = f"this file has more than {_LARGEST_FILE // 1_000_000} MB"
+        content = first_bytes(path, LARGEST_FILE + 1)
+        if len(content) > LARGEST_FILE:
+            message = f"this file has more than {LARGEST_FILE // 1_000_000} MB"
             return _unread(path, Diagnostic(message, first))
         text = content.decode("utf-8-sig").replace("\r\n", "\n")
         document = tomllib.loads(text)

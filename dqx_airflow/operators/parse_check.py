@@ -1,7 +1,7 @@
 """The check of a gate when its DAG is parsed, and the notes on gates that were valid.
 
 A DAG file is parsed repeatedly, each time in a new process. So valid gates are noted in a file of
-this user, by their arguments and by their sources with size and time; the next parse then only
+this user, by their arguments and by their sources with sizes and times; the next parse then only
 costs a look at the files. Nothing depends on the notes: the task checks everything again. What a
 DAG itself says about single instances of a mapped gate is checked here, too.
 """
@@ -110,8 +110,10 @@ _ADDRESS = " at 0x"
 _OF_THIS_PROCESS = re.compile(f"{_ADDRESS}[0-9a-f]+")
 """The address in Python's representation of callbacks and other objects."""
 
-_Statuses = list[tuple[str, int, int]]
-"""Files with their modification time and size; -1 and -1 for a missing one."""
+_Status = tuple[str, int, int, int]
+_Statuses = list[_Status]
+"""Files with the times of their last modification and last change, and their size; -1 for each if
+it is missing. No program can set the second time, as tools that unpack files set the first."""
 
 _notes: dict[Path, dict[str, _Statuses]] = {}
 """The notes that this process has read, by their file."""
@@ -397,7 +399,8 @@ def _read(notes: Path) -> dict[str, _Statuses]:
             try:
                 key, statuses = json.loads(line)
                 statuses_by_key[key] = [
-                    (str(path), int(changed), int(size)) for path, changed, size in statuses
+                    (str(path), int(modified), int(changed), int(size))
+                    for path, modified, changed, size in statuses
                 ]
             except (ValueError, TypeError):
                 continue  # truncated, or of another process
@@ -428,9 +431,9 @@ def _forget_old(folder: Path) -> None:
             file.unlink(missing_ok=True)
 
 
-def _status(file: str) -> tuple[str, int, int]:
+def _status(file: str) -> _Status:
     try:
         status = os.stat(file)
     except (OSError, ValueError):
-        return file, -1, -1
-    return file, status.st_mtime_ns, status.st_size
+        return file, -1, -1, -1
+    return file, status.st_mtime_ns, status.st_ctime_ns, status.st_size

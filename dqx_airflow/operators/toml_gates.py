@@ -116,21 +116,25 @@ def _read(settings: str | os.PathLike[str]) -> Settings:
 
     :raises GateMisconfiguredError: they have mistakes, or cannot be read.
     """
+    from dqx_airflow.datasets.dqx_toml import LARGEST_FILE
+    from dqx_airflow.values.files import first_bytes
+
     path = Path(settings).absolute()
     try:
-        status = path.stat()
+        content = first_bytes(path, LARGEST_FILE + 1)
     except OSError as error:
-        message = f"gates_of: cannot read {path}: {error.strerror}: {_EXAMPLE}"
+        message = f"gates_of: cannot read {path}: {error.strerror or error}: {_EXAMPLE}"
         raise GateMisconfiguredError(message) from None
-    read = _read_once(path, status.st_mtime_ns, status.st_size)
+    read = _read_once(path, content)
     if read.error_message:
         raise GateMisconfiguredError(read.error_message)
     return read
 
 
 @lru_cache(maxsize=16)
-def _read_once(path: Path, _modified_ns: int, _size: int) -> Settings:
-    """The settings of a file, which is read once in a process as long as it is unchanged."""
+def _read_once(path: Path, _content: bytes) -> Settings:
+    """The settings of a file, which is parsed once in a process as long as its bytes are the same:
+    an edit may keep its size and its time."""
     from dqx_airflow.datasets.dqx_toml import read_settings
 
     return read_settings(path)

@@ -218,6 +218,22 @@ def test_a_changed_import_is_detected(dags: Path, examinations: Callable[[], int
     assert "MOST" in parsed(dags, GATE)
 
 
+@pytest.mark.parametrize("file", ["orders.dql", "limits.dql"])
+def test_an_edit_that_keeps_size_and_time_is_detected(
+    dags: Path, examinations: Callable[[], int], file: str
+) -> None:
+    (dags / "limits.dql").write_text("export const MOST = 5\n")
+    suite = 'import { MOST } from "limits.dql"\n' + SUITE.replace("== 0", "< MOST")
+    (dags / "orders.dql").write_text(suite)
+    assert (parsed(dags, GATE), examinations()) == ("", 1)
+    before = (dags / file).stat()
+    (dags / file).write_text((dags / file).read_text().replace("MOST", "MUST"))
+    os.utime(dags / file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    after = (dags / file).stat()
+    assert (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    assert "MUST" in parsed(dags, GATE)
+
+
 def test_a_cache_writable_by_others_is_ignored(
     dags: Path, examinations: Callable[[], int], tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -203,6 +204,18 @@ def test_of_many_errors_the_first_are_said_and_how_many_more(settings: Path) -> 
     assert len(lines) == 20
     assert [line for line in lines if "dqx.toml:" not in line] == []
     assert last.strip() == f"and {count - 20} more"
+
+
+def test_an_edit_that_keeps_size_and_time_is_read(settings: Path) -> None:
+    before = settings.stat()
+    assert made(settings)["orders"].fail_on == "P0"
+    settings.write_text(SETTINGS.replace('fail_on = "P0"', 'fail_on = "P3"'))
+    os.utime(settings, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert made(settings)["orders"].fail_on == "P3"
+    settings.write_text(SETTINGS.replace('fail_on = "P0"', 'fail_on = "P7"'))
+    os.utime(settings, ns=(before.st_atime_ns, before.st_mtime_ns))
+    with pytest.raises(GateMisconfiguredError, match="'fail_on'"):
+        gates_of(settings)
 
 
 def test_a_missing_file_and_patterns_without_a_gate_are_refused(settings: Path) -> None:
