@@ -125,7 +125,8 @@ from dqx_airflow.dql.syntax.grammar import open_tables
 from dqx_airflow.values import SourceFile
 home = files("dqx_airflow.dql.syntax")
 text = home.joinpath("grammar.lark").read_text(encoding="utf-8")
-assert open_tables(home.joinpath("grammar.tables").read_bytes(), text) is not None
+ready = open_tables(home.joinpath("grammar.tables").read_bytes(), text)
+assert ready is not None, "grammar.tables is older than the parser: pip install -e . anew"
 source = SourceFile("s", 'suite "S" { check "C" on a { assert avg(x) > 0 } }')
 print(*(found.code for found in check_source(source).diagnostics))
 """
