@@ -185,8 +185,8 @@ def _dataset_of(column: exp.Column, parsed: exp.Expression, request: MetricReque
 
 
 def _fit_comparisons(request: MetricRequest, types: dict[str, dict[str, str]]) -> None:
-    """Gives columns that SQL compares with a number its type, and with a column the type of that
-    one: a table in which they differ is none that these rules are written for."""
+    """Gives a column that SQL compares with a number the type of the number, and a column that it
+    compares with another one the type of the other: the rules are written for such tables."""
     if not request.definition.is_sql:
         return
     parsed = sqlglot.parse_one(str(request.arguments[0]), dialect="spark")
