@@ -7,6 +7,7 @@ with the major bump the old column is dropped.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -85,8 +86,7 @@ def steps_of(changes: Iterable[Change], scene: Scene) -> Iterator[EvolutionStep]
     # A column is dropped after the partitions: the partitions of the old table may need it.
     for change in sorted(changes, key=lambda item: item.kind.name != "partition_changed"):
         make = _STEPS.get(change.kind.name, _nothing_to_alter)
-        is_described = change.column is None or change.column in scene.new
-        if not is_described and make not in (_removed, _repartitioned, _nothing_to_alter):
+        if make not in (_repartitioned, _nothing_to_alter) and _is_undescribed(change, scene):
             make = _kept
         if make in (_renamed, _replaced):
             if change.column in succeeded:
@@ -258,6 +258,9 @@ def _widened(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
 def _replaced(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     """The steps for a column with another meaning or type: a successor replaces it."""
     column = scene.new[change.column]
+    if _is_part(column):
+        yield from _kept(change, scene)
+        return
     before = scene.old.get(change.column, column)  # a renamed one is only found by its new name
     *above, name = column.parts
     successor = TableColumn(column.item, (*above, f"{name}_v{scene.major}"))
@@ -280,6 +283,7 @@ def _replaced(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
 
 
 _OTHER_MEANING = ("semantic_changed", "unit_changed")
+_OTHER_VALUES = (*_OTHER_MEANING, "type_changed", "type_widened")
 
 
 def _can_be_cast(old: str, new: str) -> bool:
@@ -303,7 +307,9 @@ def _rule(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
 
 def _required(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     column = scene.new[change.column]
-    if change.bump is Bump.MAJOR:
+    if _is_part(column):
+        yield from _nothing_to_alter(change, scene)
+    elif change.bump is Bump.MAJOR:
         yield _fill(f"set a value in all rows of {column.path}: count NULL first")
         yield scene.not_null(column)
     else:
@@ -346,10 +352,28 @@ def _repartitioned(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
     yield scene.rewrite(f"{change.message}: rewrite the table", "*", columns)
 
 
+_PART = re.compile(r"\[\]|\{key\}|\{value\}")
+"""The items of an array, or the keys or values of a map, in the path of a column."""
+
+
+def _is_part(column: TableColumn) -> bool:
+    return column.path.endswith(("[]", "{key}", "{value}"))
+
+
+def _is_undescribed(change: Change, scene: Scene) -> bool:
+    """True for a change of items, keys or values that only one of the versions describes, and of
+    anything in them."""
+    path = change.column or ""
+    parts = [path[: found.end()] for found in _PART.finditer(path)]
+    return any(part not in scene.old or part not in scene.new for part in parts)
+
+
 def _kept(change: Change, _scene: Scene) -> Iterator[EvolutionStep]:
-    """The steps for items, keys or values that the new version no longer describes."""
-    if change.kind.name == "type_changed":
-        yield _add(f"{change.message}: the table keeps its type")
+    """The steps for items, keys or values, of which a table keeps what it has: it replaces whole
+    columns only."""
+    if change.kind.name in _OTHER_VALUES:
+        advice = "replace the whole column if the table has another type"
+        yield _drop(f"{change.message}; no statement: {advice}")
 
 
 def _nothing_to_alter(change: Change, _scene: Scene) -> Iterator[EvolutionStep]:
