@@ -28,6 +28,9 @@ _OF_SEVERAL_WORDS = (
 )
 """Names that sqlglot reads word by word."""
 
+_MOST_UNKNOWN = 20
+"""With more unknown words, they are corrected all at once only: each text is read as a type."""
+
 
 def meant_type(
     written: str, is_type: Callable[[str], bool], names: Collection[str] | None = None
@@ -59,12 +62,13 @@ def _corrections(written: str, vocabulary: dict[str, str]) -> Iterator[str]:
         yield written + ")"
     known = {*vocabulary, *_OF_OTHERS}
     unknown = [match for match in _WORD.finditer(written) if match[0].lower() not in known]
+    slips = {word: slips_of(word, vocabulary) for word in {one[0].lower() for one in unknown}}
     nearest = {}
     for match in unknown:
-        near = slips_of(match[0].lower(), vocabulary)
+        near = slips[match[0].lower()]
         if near:
             nearest[match[0]] = _in_case_of(match[0], near[0])
-        for word in near:
+        for word in near if len(unknown) <= _MOST_UNKNOWN else ():
             corrected = _in_case_of(match[0], word)
             yield written[: match.start()] + corrected + written[match.end() :]
     if len(nearest) > 1:

@@ -10,6 +10,7 @@ import pytest
 
 from dqx_airflow.contracts.database_types import physical_type, why_unread
 from dqx_airflow.contracts.dialects.odcs.physical_types import meant_physical_type
+from dqx_airflow.contracts.mistyped_types import meant_type
 from dqx_airflow.contracts.model import Contract
 from dqx_airflow.diagnostics.diagnostic import edits
 from dqx_airflow.metrics.types import TYPE_WORDS, canonical_type
@@ -108,7 +109,7 @@ def test_a_mistyped_name_has_a_hint_that_exists(seed: int, letters: int) -> None
             assert _is_a_word(typo, longest), (database, name, typo)
             continue
         assert physical_type(meant, database, is_spark=is_spark) is not None
-        folded = (text.lower().replace(" ", "") for text in (typo, meant))
+        folded = (text.lower().replace(" ", "").replace("_", "") for text in (typo, meant))
         assert edits(*folded, most=4) <= letters + 1, (database, name, typo, meant)
 
 
@@ -179,3 +180,16 @@ def test_a_property_names_its_type_in_spark() -> None:
     contract = _contract("int", customProperties=stated.replace("bigint", "bigitn"))
     (note,) = [note for note in contract.notes if note.promise is not None]
     assert note.reason == "not a Spark type: did you mean 'bigint'?"
+
+
+def test_many_unknown_words_take_a_few_attempts() -> None:
+    attempts: list[str] = []
+
+    def is_type(text: str) -> bool:
+        attempts.append(text)
+        return False
+
+    fields = ",".join(f"c{number}:strng" for number in range(300))
+    assert meant_type(f"struct<{fields}>", is_type) is None
+    assert meant_type("varchr " * 200, is_type) is None
+    assert len(attempts) < 20
