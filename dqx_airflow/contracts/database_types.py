@@ -29,6 +29,7 @@ _INTERNAL_ARRAY = re.compile(r"_(\w+)")
 _OTHER_NAMES = ("clickhouse",)
 """Databases in which names have other meanings: `Int8` has 8 bits."""
 _SIZE = re.compile(r"\s*\([^()]*\)")
+_ONE_SIZE = re.compile(r"\(\s*(\d+)\s*\)")
 _QUOTED = re.compile(r"""[\["`](\w+)[\]"`]""")
 """A name in the quotes of its database, as scripts of SQL Server write it: `[nvarchar](50)`."""
 _OF_SYSTEM = re.compile(r"^(?:pg_catalog|sys)\.", re.IGNORECASE)
@@ -38,13 +39,15 @@ _BIT_STRING = re.compile(
 )
 """A string of bits, which Spark does not have: `bit` and `bit(1)` are one, except in DuckDB."""
 _OF_STORAGE = re.compile(
-    r"\s+(?:zerofill|(?:character set|charset|collate)\s+[\w.\"]+|auto_increment"
+    r"\s+(?:(?:character set|charset|collate)\s+[\w.\"]+|auto_increment"
     r"|identity(?:\s*\([^()]*\))?|null)$",
     re.IGNORECASE,
 )
 """An attribute of a column that no value could violate."""
 _UNSIGNED = re.compile(r"((?:float|real)\s*(?:\([^()]*\))?)\s+unsigned", re.IGNORECASE)
 """A floating-point number of MySQL that is not negative, as sqlglot does not read it."""
+_ZEROFILL = re.compile(r"\s+(?:unsigned\s+)?zerofill\b", re.IGNORECASE)
+"""An attribute of numbers of MySQL, which are not negative then."""
 _NOT_NULL = re.compile(r"\bnot\s+null\b", re.IGNORECASE)
 _OF_PYSPARK = re.compile(r"(\w+?)type\s*(\(.*\))?", re.IGNORECASE)
 """A type of Spark by the name of its class: `StringType()`, `DecimalType(18,2)`."""
@@ -87,6 +90,7 @@ def _spelled_plainly(written: str) -> str:
     """A type without quotes, attributes of storage and the schema of the system's types, with
     single spaces and with sizes that sqlglot reads."""
     text = _OF_SYSTEM.sub("", " ".join(written.split()).replace(" (", "("))
+    text = _ONE_SIZE.sub(r"(\1)", _ZEROFILL.sub(" unsigned", text))
     quoted = _QUOTED.match(text)
     if quoted is not None:
         text = quoted[1] + text[quoted.end() :]
