@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, replace
@@ -133,7 +134,8 @@ def _reader(document: Document, diagnostics: list[Diagnostic]) -> DialectReader 
 def _older_version(root: Mapping, readers: tuple[DialectReader, ...]) -> str | None:
     """The version of a document of ODCS 2, unless it is a contract of another format."""
     is_other = any(reader.dialect is not Dialect.ODCS for reader in readers)
-    is_newer = bool(readers) and "schema" in root.entries and root.get("apiVersion") is None
+    has_version = re.search(r"\d", root.text("apiVersion") or "") is not None
+    is_newer = bool(readers) and "schema" in root.entries and not has_version
     return None if is_other or is_newer else older_odcs_version(root)
 
 
