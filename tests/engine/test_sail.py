@@ -477,6 +477,8 @@ def test_sql_is_evaluated_on_sail_if_it_was_compared() -> None:
         ("count_if(lower(upper(s)) = 'a')", "`LOWER(UPPER(s))`"),
         ("count(*) FILTER (WHERE NULL)", "FILTER"),
         ("count_if(i > 0) FILTER (WHERE ok)", "FILTER"),
+        ("count_if(rlike(s, '\\\\d') /* RLIKE 'x' */)", "a comment beside a regular expression"),
+        ("count_if(s RLIKE \"\\\\d\") -- RLIKE 'x'", "a comment beside a regular expression"),
         ("count_if(b % 3 = 0)", "`b % 3` over bigint"),
         ("count_if(i % n = 0)", "`i % n`"),
         ("count_if(i % 0 = 0)", "`i % 0` over integer"),

@@ -211,12 +211,15 @@ def _require_plain_quotes(text: str) -> None:
 
 def _require_translated_patterns(parsed: Expr, text: str) -> None:
     """:raises _RefusedError: a regular expression is not written as `RLIKE '...'`, in which form it
-    is translated for Sail; or has an escape sequence besides doubled backslashes."""
-    from sqlglot import exp
+    is translated for Sail; or has an escape sequence besides doubled backslashes; or a comment
+    beside it, which may contain another one."""
+    from sqlglot import exp, tokenize
 
     written = patterns_as_written(text)
     if len(written) != len([*parsed.find_all(exp.RegexpLike)]):
         raise _RefusedError("a regular expression that is not written as RLIKE '...'")
+    if written and any(token.comments for token in tokenize(text, dialect="spark")):
+        raise _RefusedError("a comment beside a regular expression")
     for pattern in written:
         if _WITHOUT_OTHER_ESCAPES.fullmatch(pattern) is None:
             raise _RefusedError(f"the escape sequences of RLIKE '{pattern}'")
