@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
@@ -132,6 +133,7 @@ class GateBatchOperator(SparkJobOperator):
         if reports is None:
             self.log.warning("Airflow does not say when the DAG run started: %s", _ALL_ALONE)
             return "0 gates"
+        self._reports = reports
         ending: Ending | None = None
         try:
             reports.forget_old()
@@ -161,6 +163,15 @@ class GateBatchOperator(SparkJobOperator):
         return [FILE_FLAG, self._stored]
 
     _stored = ""
+    _reports: BatchReports | None = None
+
+    def on_kill(self) -> None:
+        """Ends the job, and deletes its reports: Airflow 3.1 does not count a clear of a running
+        task, which it ends, and the data may be other data after it."""
+        super().on_kill()
+        if self._reports is not None:
+            with suppress(StoreError):
+                self._reports.forget()
 
     def _batch_request(
         self, requests: Sequence[GateRequest], reports: BatchReports, context: Any
@@ -192,7 +203,7 @@ class GateBatchOperator(SparkJobOperator):
             with self._results_location.in_environment(), in_environment(prepared.databases):
                 return self.run_job(batch, connection, context)
         except AirflowTaskTimeout:
-            self.on_kill()
+            super().on_kill()
             return Ending(_LATE, "increase it, or make smaller batches", is_late=True)
         finally:
             if self._stored:
@@ -219,7 +230,7 @@ class GateBatchOperator(SparkJobOperator):
         try:
             return ending_of_event(wait_here(trigger), batch.timeout_s)
         except BaseException:
-            self.on_kill()
+            super().on_kill()
             raise
         finally:
             self._discard(job.request)

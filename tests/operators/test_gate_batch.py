@@ -71,6 +71,7 @@ class Scene:
         context = self.context(task_id, attempt, **given)
         context["task"] = task
         task.render_template_fields(context)
+        self.last_task = task
         try:
             return str(task.execute(context))
         except Exception as error:
@@ -149,6 +150,18 @@ def test_a_batch_that_is_cleared_in_a_running_run_leaves_nothing_from_before(
     assert ended == "1 of 1 gates were checked in one Spark"
     assert scene.ends("orders") == "GateBlockedError", "the data after the clear"
     assert len(spark_submit.calls) == 2
+
+
+def test_a_batch_that_is_cleared_while_it_runs_leaves_nothing_from_before(
+    scene: Scene, spark_submit: SparkSubmit
+) -> None:
+    """Airflow 3.1 ends the task, and counts neither a clear nor another try that it may have."""
+    scene.batch(*(scene.gate(name) for name in "ab"), retries=1)
+    spark_submit.will("first=1 killed", "blocked", "blocked", "blocked")
+    assert scene.ends("batch", "batch 1", max_tries=1) == "GateInfrastructureError"
+    scene.last_task.on_kill()
+    scene.ends("batch", "batch 2", try_number=2, max_tries=1)
+    assert scene.ends("a") == "GateBlockedError"
 
 
 def test_in_a_run_without_a_start_each_gate_judges_for_itself(
