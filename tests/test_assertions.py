@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 TESTS = Path(__file__).parent
+_ALL_OR_ANY = re.compile(r"\b(?:all|any)\(")
 
 
 def silent_assertions(source: str) -> Iterator[str]:
     """The assertions without a message that fail with `all(<generator object ...>)`."""
-    if "assert" not in source or not ("all(" in source or "any(" in source):
-        return
+    if "assert" not in source or not _ALL_OR_ANY.search(source):
+        return  # to parse all files takes seconds
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Assert) and node.msg is None and hides_its_values(node.test):
             yield f"{node.lineno}: {ast.unparse(node)}"

@@ -17,7 +17,7 @@ from dqx_airflow.values import SourceFile
 from tests.dql.programs import program
 
 _EXISTING, _MISSING = "2024-02-29", "2023-02-29"
-AMOUNTS = [pytest.param(300, id="some"), pytest.param(5_000, id="many", marks=pytest.mark.nightly)]
+AMOUNTS = [pytest.param(60, id="some"), pytest.param(5_000, id="many", marks=pytest.mark.nightly)]
 
 
 def _places() -> set[str]:

@@ -1,4 +1,4 @@
-"""The conformance cases, and the subset that covers everything."""
+"""The conformance cases, and two subsets: one covers the language, and one covers everything."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 
 import dqx_airflow
+from dqx_airflow.dql.syntax.grammar import grammar
 from dqx_airflow.engine.proof.cases import ProofCase, proof_cases
 
 CASES = list(proof_cases())
@@ -27,9 +28,18 @@ def _touched(case: ProofCase) -> set[str]:
     return words | types | values | blocks
 
 
-def _covering() -> list[ProofCase]:
-    """Few cases that together touch all that is touched by any."""
+def _language() -> set[str]:
+    """All that is touched but the words that are no keywords: names of data and of formats."""
+    keywords = {terminal.pattern.value for terminal in grammar().terminals}
+    touched = set().union(*map(_touched, CASES))
+    return {one for one in touched if not one.isidentifier() or one in keywords}
+
+
+def _covering(wanted: set[str] | None = None) -> list[ProofCase]:
+    """Few cases that together touch all that is wanted, or all that is touched by any."""
     left = {case: _touched(case) for case in CASES}
+    if wanted is not None:
+        left = {case: touched & wanted for case, touched in left.items()}
     chosen = []
     while any(left.values()):
         chosen.append(richest := max(left, key=lambda case: len(left[case])))
@@ -37,8 +47,11 @@ def _covering() -> list[ProofCase]:
     return sorted(chosen, key=CASES.index)
 
 
+OF_THE_LANGUAGE = _covering(_language())
+"""Those that Spark has in the default lane: with every call, keyword, type and kind of value."""
+
 COVERING = _covering()
-"""Those that Spark has in the default lane; the second one has the others."""
+"""Those that Spark has in the second lane, over Connect; the nightly one has all."""
 
 WITH_ERRORS = [case for case in CASES if "value error" in _touched(case)]
 """Those in which ANSI mode makes a difference: an overflow, a cast or a division is an error."""

@@ -1,9 +1,10 @@
 """The values of expressions over tables, in the reference and on Spark: see the Markdown files in
 `dqx_airflow/engine/proof/cases`, which `dqx_airflow/engine/proof/cases.py` explains.
 
-The reference has all cases. In the default lane, Spark has as many as it takes to touch all that
-they touch; in the second lane, it has these once more over Connect, where expressions are compiled,
-and those in which a metric is an error without ANSI mode. The nightly lane has all in all modes.
+The reference has all cases. In the default lane, Spark has as many as it takes to touch the
+language; in the second lane, over Connect, where expressions are compiled, as many as touch all
+that they touch, and those in which a metric is an error without ANSI mode. The nightly lane has all
+in all modes.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan.in_memory.measure import measure
 from dqx_airflow.plan.model import Plan, Scanned
 from tests.markdown_cases import REWRITE, rewrite_case
-from tests.metrics.conformance_cases import CASES, COVERING, FOLDER, WITH_ERRORS
+from tests.metrics.conformance_cases import CASES, COVERING, FOLDER, OF_THE_LANGUAGE, WITH_ERRORS
 from tests.other_sparks import skip_before
 
 
@@ -79,7 +80,7 @@ def test_titles_of_conformance_cases_are_unique() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("case", at_once(COVERING, CASES), ids=str)
+@pytest.mark.parametrize("case", at_once(OF_THE_LANGUAGE, CASES), ids=str)
 def test_spark_has_the_values_of_the_case(case: ProofCase, spark: Any, tmp_path: Path) -> None:
     _expect_of_spark(case, spark, tmp_path)
 
