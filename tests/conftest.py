@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Generator, Iterator
 from functools import partial
 from pathlib import Path
@@ -96,15 +96,30 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return WorkUnits(config, log)
 
 
+def has_a_later_lane(item: pytest.Item) -> bool:
+    return any(item.iter_markers("slow")) or any(item.iter_markers("nightly"))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """`few(3)`: the default lane has three inputs of the test, and the nightly lane all."""
-    inputs: Counter[str] = Counter()
+    """`few(3)`: the default lane has the first three inputs of the test, and the nightly lane the
+    others; `few(3, apart=True)`: three that are far apart in the list, as the first ones differ by
+    little."""
+    inputs: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if few := item.get_closest_marker("few"):
-            test = item.nodeid.partition("[")[0]
-            inputs[test] += 1
-            if inputs[test] > few.args[0]:
+        if item.get_closest_marker("few"):
+            inputs[item.nodeid.partition("[")[0]].append(item)
+    for all_of_test in inputs.values():
+        # An input that is slow or nightly by itself is in its lane already.
+        of_test = [item for item in all_of_test if not has_a_later_lane(item)] or all_of_test
+        few = of_test[0].get_closest_marker("few")
+        assert few is not None
+        most, apart = few.args[0], few.kwargs.get("apart", False)
+        kept = of_test[:most]
+        if apart and most < len(of_test):
+            kept = [of_test[number * len(of_test) // most] for number in range(most)]
+        for item in of_test:
+            if item not in kept:
                 item.add_marker(pytest.mark.nightly)
 
 

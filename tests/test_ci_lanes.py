@@ -15,8 +15,9 @@ from _pytest.mark.expression import Expression
 ROOT = Path(__file__).parent.parent
 RUN = ROOT / ".ci" / "run"
 SCRIPT = RUN.read_text()
+NIGHTLY = (ROOT / ".ci" / "nightly").read_text()
 PARTS = dict(re.findall(r"\[(\w+)\]='([^']+)'", SCRIPT))
-MARKS = ("e2e", "matrix", "compiled", "slow", "nightly")
+MARKS = ("e2e", "matrix", "compiled", "more", "slow", "nightly")
 
 
 def named(variable: str) -> str:
@@ -39,20 +40,33 @@ def test_a_test_of_the_second_lane_is_in_one_of_its_parts(marks: tuple[str, ...]
 
 
 @pytest.mark.parametrize("marks", ALL_MARKS, ids=" ".join)
-def test_a_test_is_in_the_default_lane_the_second_or_the_nightly_one(
+def test_a_test_is_in_one_lane_and_in_two_if_both_modes_of_spark_are_tried(
     marks: tuple[str, ...],
 ) -> None:
     options = (ROOT / "pyproject.toml").read_text()
     default = re.search(r"-m '([^']+)'\"", options)
+    nightly = re.search(r"pytest -m '([^']+)'", NIGHTLY)
     assert default is not None
-    lanes = (default[1], named("whole_second"), "nightly or timing")
-    assert [lane for lane in lanes if is_chosen(lane, marks)], f"no lane runs {marks}"
+    assert nightly is not None
+    assert is_chosen(nightly[1], ("slow",)), "the nightly run has the lane slow"
+    lanes = {
+        "default": default[1],
+        "second": named("whole_second"),
+        "slow": named("slow"),
+        "nightly": "nightly or timing",
+    }
+    found = [lane for lane, tests in lanes.items() if is_chosen(tests, marks)]
+    if marks == ("compiled",):
+        assert found == ["default", "second"]
+    else:
+        assert len(found) == 1, f"{found} run {marks}"
+    assert is_chosen(nightly[1], marks) == (found[0] in ("slow", "nightly"))
 
 
 def test_each_check_of_a_pull_request_is_a_lane() -> None:
     jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "ci.yml").read_text())["jobs"]
     lanes = jobs["lane"]["strategy"]["matrix"]["lane"]
-    assert {"quick", "default", "lint", "types"} <= set(lanes)
+    assert {"quick", "default", "lint", "types", "slow"} <= set(lanes)
     assert {lane.split()[1] for lane in lanes if lane.startswith("second ")} == set(PARTS)
     cases = set(re.findall(r"^  (\w+)\)", SCRIPT, re.MULTILINE))
     assert {lane.split()[0] for lane in lanes} | {"versions"} <= cases
