@@ -441,6 +441,7 @@ ODD_VALUES = [
 ]
 
 
+@pytest.mark.few(8, apart=True)
 @pytest.mark.parametrize("value", ODD_VALUES)
 def test_any_value_of_any_setting_is_valid_or_an_error_at_its_line(
     value: str, tmp_path: Path

@@ -160,6 +160,7 @@ def test_the_page_of_the_operators_is_up_to_date(ran: dict[str, Ran]) -> None:
     assert_up_to_date("operators.md", found + text)
 
 
+@pytest.mark.more
 def test_an_argument_that_no_docstring_explains_is_an_error(ran: dict[str, Ran]) -> None:
     assert "Silent does not document suite, whisper" in ran["silent_operator"].printed
 

@@ -104,6 +104,7 @@ def test_the_error_through_a_macro_is_drawn_as_shown() -> None:
     assert draw(checked.diagnostics, checked.sources) + "\n" == blocks_of_page("text", "cli.md")[0]
 
 
+@pytest.mark.more
 def test_the_suites_run_in_python_and_print_the_shown_output(tmp_path: Path) -> None:
     printed = ""
     for number, code in enumerate(blocks_of_page("python", "python.md")):

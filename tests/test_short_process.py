@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.processes import ended
 
 PROGRAM = """
@@ -26,6 +28,7 @@ def test_exit_keeps_the_code_the_output_and_exit_handlers() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (3, "said\nat exit\n", "warned\n")
 
 
+@pytest.mark.more
 def test_the_program_ends_with_the_code_of_its_command(tmp_path: Path) -> None:
     code = "from dqx_airflow.cli.main import main; main()"
     for arguments, expected in ((["--version"], 0), (["check", "nowhere.dql"], 2)):

@@ -49,6 +49,7 @@ NUMBERS = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("dialect", "kind", "takes_halves"),
     [
@@ -241,6 +242,7 @@ def test_a_sound_frame_is_valid_and_has_scores(frame_of: Any) -> None:
     assert found["quality_scores"]["uniqueness_id"] == 1
 
 
+@pytest.mark.few(1)
 def test_errors_are_sorted_by_schema_fields_and_quality(frame_of: Any) -> None:
     broken = {
         "id": ["C1", "C1", "X", None],

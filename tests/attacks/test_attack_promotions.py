@@ -149,7 +149,7 @@ TAKEN: list[tuple[str, Step, Step]] = [
 ]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("kind", "first", "second"), REFUSED)
 def test_other_spellings_of_the_same_rows_are_refused(
     spark: Any, tmp_path: Path, kind: str, first: Step, second: Step

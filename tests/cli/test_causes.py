@@ -81,6 +81,7 @@ def test_a_missing_contract_is_not_looked_for_among_suites(home: Path) -> None:
     assert "did you mean 'orders.yaml'?" in shown
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("call", "setting"),
     [

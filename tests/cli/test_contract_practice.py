@@ -64,6 +64,7 @@ def test_a_contract_that_did_not_change_passes_all_steps(repository: Path) -> No
     assert run_steps(repository) == {"lint": 0, "clauses": 0, "diff": 0, "to-suite": 0}
 
 
+@pytest.mark.more
 def test_a_breaking_change_fails_the_diff_and_the_suite_check(repository: Path) -> None:
     (repository / "contracts" / "slots.yaml").write_text(SOUND.replace("min: 0.01", "min: 1"))
     assert run_steps(repository) == {"lint": 0, "clauses": 0, "diff": 1, "to-suite": 1}

@@ -156,6 +156,7 @@ def test_text_is_read_as_a_whole_and_tables_have_no_known_size(lake: Path) -> No
     assert "no Delta table at /nowhere" in dql(*missing, code=4)
 
 
+@pytest.mark.more
 def test_no_java_is_needed(lake: Path) -> None:
     dataset = f"orders={lake}/parts?date_column=ds"
     printed = output_of(

@@ -74,6 +74,7 @@ def test_without_a_terminal_nothing_is_done_unasked(home: Path) -> None:
     assert '"author": "eve"' in Path("orders.dql.history").read_text()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("answer", "code", "value"), [(b"n\n", 130, 800), (b"y\n", 0, 1000)])
 def test_a_terminal_is_asked(home: Path, answer: bytes, code: int, value: int) -> None:
     ours, theirs = pty.openpty()

@@ -387,6 +387,7 @@ def test_a_hanging_command_is_stopped() -> None:
     assert slow.code is None
 
 
+@pytest.mark.more
 def test_our_entry_points_are_registered_and_load(tmp_path: Path) -> None:
     found = airflow.entry_points(dict(os.environ))
     assert level(found) is FindingLevel.OK, found
@@ -534,12 +535,14 @@ def test_the_results_root_is_read_from_the_configuration_of_airflow(tmp_path: Pa
 # The kinds of installations
 
 
+@pytest.mark.more
 def test_the_compiled_packages_load_here() -> None:
     found, message, _ = packages.importable()
     assert found is FindingLevel.OK
     assert "pyarrow" in message
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["numpy", "pyarrow", "deltalake"])
 def test_a_package_that_does_not_load_is_a_problem_with_its_reason(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -554,6 +557,7 @@ def test_a_package_that_does_not_load_is_a_problem_with_its_reason(
     assert remedy == f"pip install --force-reinstall {name}"
 
 
+@pytest.mark.more
 def test_packages_that_load_one_by_one_may_fail_together(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

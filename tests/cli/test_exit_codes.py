@@ -151,6 +151,7 @@ def test_a_closed_pipe_or_output_gives_no_traceback(broken: Path) -> None:
     assert "BrokenPipe" not in done.stderr
 
 
+@pytest.mark.more
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device of Linux")
 def test_closed_streams_are_ignored_and_a_full_disk_is_reported(broken: Path) -> None:
     (broken / "sound.dql").write_text('suite "S" { check "C" on t { assert num_rows() > 0 } }')

@@ -222,6 +222,7 @@ def test_the_plan_shows_which_passes_are_conditional(tmp_path: Path) -> None:
     assert passes.index("if needed") < passes.index("`price` BETWEEN 2 AND 100")
 
 
+@pytest.mark.more
 def test_the_plan_of_a_wide_suite_shows_its_number_of_passes(tmp_path: Path) -> None:
     path = tmp_path / "wide.dql"
     claims = "\n".join(f'assert maximum(c{n}) < 5 name "a{n}"' for n in range(600))

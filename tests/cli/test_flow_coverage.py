@@ -376,6 +376,7 @@ EVENT = {
 }
 
 
+@pytest.mark.more
 @settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 @given(event=with_odd_values(EVENT))
 def test_any_value_in_an_event_is_a_message(event: Any, tmp_path: Path) -> None:

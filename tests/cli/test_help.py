@@ -181,6 +181,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.more
 def test_the_shell_completes_values_of_the_store_and_the_suite(here: Path) -> None:
     (incident,) = json.loads(dql_prints("incidents", "--format", "json"))
     (waiver,) = json.loads(dql_prints("waivers", "--format", "json"))
@@ -214,6 +215,7 @@ def test_what_cannot_be_read_completes_nothing(tmp_path: Path, monkeypatch: Any)
     assert completed("dql tune approve nowhere.dql ") == []
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "line", ["dql ", "dql tune label --ga", "dql results list --gate s", "dql tune enforce s --ass"]
 )

@@ -97,6 +97,7 @@ def files_of(project: Path) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.more
 def test_an_agent_checks_explains_and_judges_and_nothing_is_written(project: Path) -> None:
     before = files_of(project)
 
@@ -163,6 +164,7 @@ def test_a_proposal_waits_for_a_person_and_the_suite_stays(project: Path) -> Non
     assert stored.proposal.reason == "40 good days"
 
 
+@pytest.mark.more
 def test_a_masked_column_is_not_read_however_a_dataset_is_called(project: Path) -> None:
     (project / "other.dql").write_text(SUITE.replace("on orders", "on other"))
     rows = {"id": [1], "Email": ["eve@example.com"], "who": [{"email": "eve@example.com"}]}
@@ -182,6 +184,7 @@ def test_a_masked_column_is_not_read_however_a_dataset_is_called(project: Path) 
     talk(project, questions)
 
 
+@pytest.mark.more
 def test_what_cannot_be_judged_or_proposed_is_an_answer(project: Path) -> None:
     async def questions(_: Any, ask: Ask) -> None:
         filtered = "orders=lake/orders.parquet?filter=id > 1"
@@ -206,6 +209,7 @@ def test_what_cannot_be_judged_or_proposed_is_an_answer(project: Path) -> None:
     talk(project, questions)
 
 
+@pytest.mark.more
 def test_a_whole_number_is_proposed_as_one(project: Path) -> None:
     text = SUITE.replace("const MAX", "const LEAST = 1 tunable [1, 20]\nconst MAX")
     text = text.replace("assert null", 'assert num_rows() > LEAST name "rows"\nassert null')

@@ -72,6 +72,7 @@ def test_every_number_has_a_range() -> None:
     assert open_options == set()
 
 
+@pytest.mark.few(10, apart=True)
 @pytest.mark.parametrize(
     ("words", "flag", "kind"),
     [option[:3] for option in _OPTIONS],

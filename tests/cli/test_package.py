@@ -102,6 +102,7 @@ def imported_by(source: str) -> Iterator[str]:
             yield str(node.module)
 
 
+@pytest.mark.more
 def test_each_package_keeps_its_licence(bundle: Path) -> None:
     with zipfile.ZipFile(bundle) as archive:
         names = archive.namelist()
@@ -117,6 +118,7 @@ def test_each_package_keeps_its_licence(bundle: Path) -> None:
         assert licences <= set(names)
 
 
+@pytest.mark.more
 def test_a_suite_is_checked_from_the_zip_with_its_ready_tables(bundle: Path) -> None:
     code = """
 from importlib.resources import files

@@ -240,6 +240,7 @@ OBJECTIONS: dict[str, tuple[Callable[[Any], dict[str, Any]], str]] = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("name", OBJECTIONS)
 def test_a_run_that_does_not_vouch_is_a_refusal(table: Any, name: str) -> None:
     changes, expected = OBJECTIONS[name]
@@ -249,6 +250,7 @@ def test_a_run_that_does_not_vouch_is_a_refusal(table: Any, name: str) -> None:
     assert ids(table) == [1]
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("arguments", "name", "code", "expected"),
     [

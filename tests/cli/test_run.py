@@ -73,6 +73,7 @@ def test_suites_of_projects_with_different_settings_are_not_mixed(home: Path) ->
     assert "--config" in result.stderr
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("arguments", [["run", "--help"], ["run", "orders.dql"]])
 def test_no_spark_is_loaded_for_help_and_for_errors(home: Path, arguments: list[str]) -> None:
     code = (

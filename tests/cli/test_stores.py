@@ -135,6 +135,7 @@ def test_all_commands_with_a_store_have_the_same_option() -> None:
         assert option.envvar == (None if name == "doctor" else ROOT_VARIABLE), name
 
 
+@pytest.mark.few(8, apart=True)
 @pytest.mark.parametrize("name", CALLS)
 def test_a_command_takes_its_store_from_four_places_in_order(
     home: Path, name: str, monkeypatch: pytest.MonkeyPatch

@@ -44,6 +44,7 @@ def zone(spark: Any, request: pytest.FixtureRequest) -> Iterator[str]:
     spark.conf.set(key, before)
 
 
+@pytest.mark.few(2)
 @pytest.mark.spark
 @pytest.mark.parametrize("physical", ["timestamp", "timestamp_ntz"])
 def test_a_bound_without_a_zone_is_in_utc(spark: Any, zone: str, physical: str) -> None:

@@ -104,6 +104,7 @@ def judge_on_spark(spark: Any, example: Any) -> None:
     assert verdict.value == due, (source.text, rows, str(results))
 
 
+@pytest.mark.more
 @pytest.mark.spark
 @settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 @given(example=examples())

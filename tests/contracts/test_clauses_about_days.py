@@ -154,6 +154,7 @@ YOUNG = [(1, NOW - timedelta(minutes=1))]
 RECENT = [(1, NOW - timedelta(minutes=5)), (2, NOW - timedelta(hours=30))]
 
 
+@pytest.mark.few(16, apart=True)
 @pytest.mark.parametrize("clause", [*FREQUENCIES, *AGES], ids=lambda clause: clause.text)
 def test_stale_rows_are_found_with_and_without_a_date_column(clause: Clause) -> None:
     for is_dated in (True, False):
@@ -172,6 +173,7 @@ def test_data_without_any_time_makes_it_an_error(clause: Clause) -> None:
     assert "date_column" in str(report)
 
 
+@pytest.mark.few(16, apart=True)
 @pytest.mark.parametrize(
     "clause",
     [clause for clause in FREQUENCIES if not clause.has_element],
@@ -233,6 +235,7 @@ deprecationNoticeDays cardinality generalAvailability endOfSupport timeOfAvailab
 """
 
 
+@pytest.mark.few(4, apart=True)
 @pytest.mark.parametrize("name", NAMES_OF_AGES.split())
 def test_an_age_under_another_name_breaks_the_gate_and_names_the_right_one(name: str) -> None:
     for value in ("value: 1, unit: d", "value: P1D", "value: daily", "value: 1"):

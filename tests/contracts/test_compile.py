@@ -28,6 +28,7 @@ CLAIMS = list(cases(*HERE.glob("claims/*.md")))
 SUITES = list(cases(*HERE.glob("suites/*.md")))
 
 
+@pytest.mark.few(6, apart=True)
 @pytest.mark.parametrize("case", CLAIMS, ids=str)
 def test_a_rule_becomes_what_the_case_claims(case: Case) -> None:
     block = case.block("rules")

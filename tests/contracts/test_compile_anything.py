@@ -163,6 +163,7 @@ CONTRACTS = st.builds(
 )
 
 
+@pytest.mark.more
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(CONTRACTS)
 def test_the_suite_of_any_contract_is_sound(contract: m.Contract) -> None:

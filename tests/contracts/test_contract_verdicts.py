@@ -55,6 +55,7 @@ def test_sound_data_passes_on_spark(case: Case, spark: Any) -> None:
     assert not _wrong(_judged(case, _on_spark(case, "sound", spark)))
 
 
+@pytest.mark.few(5, apart=True)
 @pytest.mark.spark
 @pytest.mark.parametrize("case", [*PLAIN[:8], *slow(PLAIN[8:]), *IN_SQL], ids=str)
 def test_broken_data_fails_the_assertions_of_the_case_on_spark(case: Case, spark: Any) -> None:

@@ -121,6 +121,7 @@ def test_every_leaf_of_every_example_is_covered_once(path: Path) -> None:
     assert order == sorted(order)
 
 
+@pytest.mark.few(4, apart=True)
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_a_clause_is_checked_only_by_assertions_of_the_suite(path: Path) -> None:
     contract = _read(path).contract

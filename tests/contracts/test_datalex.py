@@ -299,6 +299,7 @@ def test_dql_check_sends_the_bindings_of_certified_blocks(
     assert {it["inputs"][0]["name"] for it in sent} == {"commerce.Customer.active@1"}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("depth", [100, 101, 20_000])
 def test_deeply_nested_values_are_refused(depth: int) -> None:
     text = f'block "A" {{ x = {"[" * depth}{"]" * depth} }}'

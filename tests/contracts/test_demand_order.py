@@ -79,7 +79,7 @@ DEMANDS: dict[str, st.SearchStrategy[Demand]] = {
 }
 
 
-@pytest.mark.few(7)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", DEMANDS)
 @given(data=st.data())
 def test_looser_one_way_is_tighter_the_other_way(kind: str, data: st.DataObject) -> None:

@@ -25,6 +25,7 @@ WHOLE = {name: list(cases(CASES / f"{name}_examples.md", fewest_blocks=1)) for n
 CONTRACTS = {name: PARTS[name].contracts_of(name) for name in DIALECTS}
 
 
+@pytest.mark.more
 def test_every_heading_of_the_table_of_remarks_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
     used = set()
     remarks = clause_reader.ClauseReader.remarks

@@ -59,6 +59,7 @@ def page_of(text: str) -> str:
     return FORMATS["html"].write(contract).text
 
 
+@pytest.mark.few(9, apart=True)
 @pytest.mark.parametrize("path", EXAMPLE_PATHS, ids=lambda path: path.stem)
 def test_a_page_is_sound_and_has_no_scripts(path: object) -> None:
     page = Page(page_of(path.read_text("utf-8")))  # type: ignore[attr-defined]

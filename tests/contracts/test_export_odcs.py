@@ -115,6 +115,7 @@ def _suite(contract: Contract) -> list[str]:
     return [line.strip() for line in lines if line.strip() and not line.strip().startswith("#")]
 
 
+@pytest.mark.few(12, apart=True)
 @pytest.mark.parametrize("name", STANDARD)
 def test_a_contract_of_the_standard_comes_back_with_the_same_suite(name: str) -> None:
     contract = CONTRACTS[name]
@@ -191,6 +192,7 @@ postgres without keys: {host: db.example.com}
 """
 
 
+@pytest.mark.few(5)
 @pytest.mark.parametrize(("kind", "keys"), yaml.safe_load(_SERVERS).items())
 def test_servers_keep_their_type_and_sql_its_dialect(kind: str, keys: dict[str, Any]) -> None:
     server = {"type": kind.partition(" ")[0], "environment": "prod"} | keys

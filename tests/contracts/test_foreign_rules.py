@@ -77,6 +77,7 @@ def test_any_soda_check_is_translated_or_refused(kind: str, keys: dict[str, obje
     assert _is_translated_or_refused(lambda: soda.translate({"type": kind, **keys}, "amount"))
 
 
+@pytest.mark.more
 @given(SODACL_WORDS.map(" ".join) | ANYTHING)
 @settings(max_examples=150, deadline=None)
 def test_any_sodacl_check_is_translated_or_refused(check: object) -> None:

@@ -78,6 +78,7 @@ def test_an_option_that_changes_the_rows_is_an_error(
     assert message in result.stderr
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("file_format", FORMATS)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_draft_is_a_sound_contract(file_format: str, dialect: str, here: Path) -> None:
@@ -101,6 +102,7 @@ def test_no_value_of_a_person_is_written(file_format: str, dialect: str, here: P
         assert shown not in text
 
 
+@pytest.mark.more
 @pytest.mark.few(1)
 @pytest.mark.spark
 @pytest.mark.parametrize("file_format", FORMATS)
@@ -249,6 +251,7 @@ def test_a_table_of_a_catalog_is_drafted_as_files_are(catalog: str, spark: Any) 
         assert dataset_settings(read.contract, {})["orders"]["table"] == catalog
 
 
+@pytest.mark.more
 @pytest.mark.spark
 def test_a_name_without_its_catalog_is_drafted_with_it(here: Path, spark: Any) -> None:
     from dqx_airflow.cli.spark import observe_table

@@ -105,6 +105,7 @@ def test_the_rules_are_listed() -> None:
     assert [line.split()[0] for line in output.splitlines()] == [rule.name for rule in RULES]
 
 
+@pytest.mark.few(6, apart=True)
 @pytest.mark.parametrize("at", [*range(48, 53), 76, 119, 120])
 @pytest.mark.parametrize(
     ("rule", "bad"), [("minimum: 0", -1), ("enum: [1, 2]", 3), ("required: true", "null")]

@@ -63,7 +63,7 @@ def _keys(node: Node, path: str = "") -> Iterator[tuple[str, int, int]]:
             yield from _keys(entry.node, inner)
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "path",
     sorted(EXAMPLES, key=lambda path: path not in ONE_EACH.values()),
@@ -173,6 +173,7 @@ def _codes(dialect: str, key: str) -> set[str]:
     return codes | ({"broken"} if promised else set())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dialect", ["fabric", "product", "datalex"])
 def test_a_key_that_may_state_a_constraint_breaks_lint_and_the_gate(dialect: str) -> None:
     codes = {key: _codes(dialect, key) for key in _keys_of(CONSTRAINTS)}
@@ -219,6 +220,7 @@ def test_a_dialect_that_allows_additional_keys_refuses_those_that_may_hold_check
     assert {key: got for key, got in remarks.items() if got - {"W021"}} == {}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("dialect", ["dcs", "odcs 3.0"])
 def test_a_scalar_that_states_a_constraint_in_plain_words_breaks_lint_and_the_gate(
     dialect: str,
@@ -371,6 +373,7 @@ WITH_OTHERS = [
 ]
 
 
+@pytest.mark.few(9, apart=True)
 @pytest.mark.parametrize("path", WITH_OTHERS, ids=lambda path: path.name)
 def test_no_typo_in_a_key_drops_a_check_silently(path: Path) -> None:
     assert _losses(path, random.Random(1), most=6) == []

@@ -54,6 +54,7 @@ def _plain(name: str, text: str) -> Any:
 DOCUMENTS = _documents()
 
 
+@pytest.mark.few(8, apart=True)
 @pytest.mark.parametrize(
     "step", [13, pytest.param(1, marks=[pytest.mark.slow, pytest.mark.nightly])]
 )
@@ -73,6 +74,7 @@ def test_every_changed_clause_is_reported(path: Path, step: int) -> None:
     assert not silent, "\n".join(silent)
 
 
+@pytest.mark.few(8, apart=True)
 @pytest.mark.parametrize("name", [*DOCUMENTS][:20])
 def test_what_is_no_longer_checked_is_no_change_of_documentation(name: str) -> None:
     """One key or item in 29 is deleted with all below it."""

@@ -35,6 +35,7 @@ def _check(data: st.DataObject, folder: Path) -> None:
         assert "dql failed" not in result.output, (arguments, result.output, document)
 
 
+@pytest.mark.more
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_value_at_any_key_is_a_message(data: st.DataObject, tmp_path: Path) -> None:

@@ -127,6 +127,7 @@ _TWICE = {
 are."""
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(("kind", "levels"), [*((kind, 30) for kind in _TWICE), (_FIELDS, 2000)])
 def test_references_that_multiply_are_refused_at_their_line(kind: str, levels: int) -> None:
     head, part, last, place = _TWICE[kind]
@@ -154,6 +155,7 @@ def test_references_that_multiply_across_files_are_refused(tmp_path: Path) -> No
     assert found.sources["a12.yaml"]
 
 
+@pytest.mark.more
 def test_references_that_nest_too_deeply_are_refused() -> None:
     """Each definition is flat, and holds the next one."""
     parts = [
@@ -176,6 +178,7 @@ def test_aliases_that_nest_too_deeply_are_refused() -> None:
     assert [error.message for error in found.diagnostics] == ["the document is nested too deeply"]
 
 
+@pytest.mark.more
 def test_a_definition_may_be_used_by_many_fields() -> None:
     fields = "".join(f"      f{n}: {{$ref: '#/definitions/money'}}\n" for n in range(1000))
     text = (

@@ -272,6 +272,7 @@ def test_concurrent_publishers_of_one_version_publish_it_once(registry: Registry
     assert versions(registry) == ["1.0.0"]
 
 
+@pytest.mark.more
 @pytest.mark.few(1)
 def test_processes_that_publish_at_once_never_share_a_number(place: str, tmp_path: Path) -> None:
     calls = []

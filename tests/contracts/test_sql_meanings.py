@@ -76,6 +76,7 @@ def test_what_may_differ_is_refused(dialect: str, sql: str, _value: str) -> None
     assert "dialect: spark" in str(refused.value) or "write EXTRACT(EPOCH" in str(refused.value)
 
 
+@pytest.mark.few(6)
 @pytest.mark.parametrize(
     ("types", "sql", "is_read"),
     [
@@ -270,7 +271,7 @@ DECIMALS = ("DECIMAL(10, 2)", "DECIMAL(38, 2)")
 BLANKS = (" a ", "\u00a0a\u3000", "\u2003a\u202f", "\ta\n", "\u200ba", "")
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.spark
 @pytest.mark.usefixtures("random_table")
 @pytest.mark.parametrize("dialect", ["duckdb", "sqlite", "postgres"])
@@ -299,6 +300,7 @@ def test_odd_blanks_letters_and_numbers_have_the_same_values(spark: Any, dialect
     assert [answer for answer in differing if "NaN" not in str(answer[1])] == []
 
 
+@pytest.mark.more
 @pytest.mark.few(1)
 @pytest.mark.spark
 @pytest.mark.usefixtures("random_table")

@@ -158,7 +158,7 @@ BOMBS = {
 }
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", BOMBS)
 def test_an_expansion_that_explodes_is_one_error(
     name: str, monkeypatch: pytest.MonkeyPatch
@@ -168,6 +168,7 @@ def test_an_expansion_that_explodes_is_one_error(
     assert found.code == "E206"
 
 
+@pytest.mark.more
 def test_duplicate_names_from_macros_are_numbered_quickly() -> None:
     macro = 'macro m(x) { assert num_rows() > {x} name "n" }'
     assert len(_found(_suite("use m(1)\n" * 2000, macro))) == 1999
@@ -195,7 +196,7 @@ def test_a_library_that_is_imported_thousands_of_times_is_read_once(tmp_path: Pa
 # Whole files
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [

@@ -63,7 +63,7 @@ def test_a_mutated_file_gives_diagnostics_or_a_plan_and_never_a_traceback(amount
     _try(amount, _mutated)
 
 
-@pytest.mark.few(11)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("text", SUITES.values(), ids=SUITES)
 def test_a_suite_cut_anywhere_is_never_taken_for_a_whole_one(text: str) -> None:
     text = text.rstrip()

@@ -77,6 +77,7 @@ def test_every_recursive_rule_of_the_grammar_has_a_form() -> None:
     assert recursive == {name for kind in FORMS for name in kind.split()}
 
 
+@pytest.mark.few(16, apart=True)
 @pytest.mark.parametrize("depth", [50, 500, 20_000])
 @pytest.mark.parametrize("kind", FORMS)
 def test_a_nested_form_is_read_or_refused(kind: str, depth: int) -> None:
@@ -94,6 +95,7 @@ def test_a_nested_form_is_read_or_refused(kind: str, depth: int) -> None:
         resolve(checked.valid_suite, source, (ref,), date(2024, 1, 1), QUIET)
 
 
+@pytest.mark.few(4, apart=True)
 @pytest.mark.parametrize("depth", [50, 500, 3000])
 @pytest.mark.parametrize(
     ("before", "after"),

@@ -23,6 +23,7 @@ DIALECTS = ["spark", "oracle", "snowflake", "postgres", "bigquery", "tsql", "duc
 CALLS = ["date(", "timestamp (", "decimal(", "array[", "struct(", "double\nprecision("]
 
 
+@pytest.mark.few(10, apart=True)
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("call", CALLS)
 def test_names_of_types_enclose_each_other_a_few_times(call: str, dialect: str) -> None:

@@ -17,6 +17,7 @@ def loaded_by(code: str) -> set[str]:
     return {name.split(".")[0] for name in printed.split()}
 
 
+@pytest.mark.more
 def test_the_answers_are_worked_out_without_a_protocol() -> None:
     loaded = loaded_by("from dqx_airflow.editor import completion, files, occurrences")
     assert not loaded & (HEAVY | {"pygls", "lsprotocol"})

@@ -30,7 +30,7 @@ _STRANGE = ('"', "`", "{", "}", "(", ")", "[", "]", "\0", "\ufeff", "\r", "\\", 
 _STRANGE += ("\u2028", "\x0c", "..", "a.", ".a", "use x.", "import {", "name", "in", "is", "1e999")
 
 
-@pytest.mark.few(11)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("path", SUITES, ids=lambda path: path.stem)
 def test_every_question_about_a_mutated_suite_is_answered(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
@@ -44,7 +44,7 @@ def test_every_question_about_a_mutated_suite_is_answered(path: Path) -> None:
         assert time.process_time() - started < SECONDS_EACH, mutated
 
 
-@pytest.mark.few(11)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("path", SUITES, ids=lambda path: path.stem)
 def test_every_question_at_the_end_of_a_suite_being_typed_is_answered(path: Path) -> None:
     text = path.read_text(encoding="utf-8")

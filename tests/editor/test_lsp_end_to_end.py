@@ -303,6 +303,7 @@ def test_calls_are_completed_with_their_brackets_where_the_editor_can(tmp_path: 
     assert editor.leave() == 0
 
 
+@pytest.mark.more
 def test_without_pygls_the_install_command_is_printed(tmp_path: Path) -> None:
     (tmp_path / "pygls").mkdir()
     (tmp_path / "pygls" / "__init__.py").write_text("raise ModuleNotFoundError(name='pygls')")

@@ -88,6 +88,7 @@ def test_a_session_of_our_own_is_in_ansi_mode(spark: Any) -> None:
     assert spark.conf.get("spark.sql.ansi.enabled") == "true"
 
 
+@pytest.mark.more
 def test_sql_in_a_session_without_ansi_mode_is_an_error_unless_that_is_declared(
     spark: Any, run: Run, tmp_path: Path
 ) -> None:

@@ -119,6 +119,7 @@ def test_a_deletion_of_whole_days_is_listed_without_its_predicate(tmp_path: Path
     assert "2024-03-02" not in deleted.by
 
 
+@pytest.mark.more
 def test_old_days_are_found_behind_many_commits_and_the_list_stays_short(tmp_path: Path) -> None:
     write(tmp_path, "2024-03-02", 7)
     for number in range(70):

@@ -104,7 +104,7 @@ def judged(spark: Any, folder: Path, ref: DatasetRef) -> GateReport:
 
 
 @pytest.mark.spark
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("schema", [None, "note string"])
 @pytest.mark.parametrize(
     ("text", "is_sound"),

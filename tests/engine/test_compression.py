@@ -57,6 +57,7 @@ READ: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.spark
 @pytest.mark.parametrize("format", ["csv", "json"])
 def test_compressed_files_are_read_beside_plain_ones(
@@ -140,6 +141,7 @@ def test_a_damaged_file_does_not_hide_another(tmp_path: Path) -> None:
     assert "b.csv contains zip data" in refusal(tmp_path)
 
 
+@pytest.mark.more
 @pytest.mark.spark
 def test_files_outside_a_glob_are_not_opened(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id\n1\n")

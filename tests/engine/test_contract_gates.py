@@ -116,7 +116,7 @@ BROKEN = [
 ]
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("changed", "name", "clause"), BROKEN, ids=[row[1] for row in BROKEN])
 def test_a_broken_clause_is_reported_with_its_location(
     run: Run, tmp_path: Path, changed: dict[str, Any], name: str, clause: str
@@ -150,6 +150,7 @@ def test_results_and_lineage_carry_contract_and_clause(run: Run, tmp_path: Path)
     assert lineage_test["params"]["clause"] == "models.orders.fields.total.minimum"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("published", "status"),
     [
@@ -173,6 +174,7 @@ def test_a_table_of_another_contract_version_is_reported(
 CSV = CONTRACT.split("      address:", maxsplit=1)[0]
 
 
+@pytest.mark.more
 def test_one_value_that_cannot_be_cast_is_one_failing_row(run: Run, tmp_path: Path) -> None:
     (tmp_path / "orders.csv").write_text(
         "mail,id,total\na@b.ch,1,1.5\nb@b.ch,two,2.5\nc@b.ch,3,many\n"

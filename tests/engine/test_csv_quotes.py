@@ -138,6 +138,7 @@ def is_a_row(line: str, options: Mapping[str, str]) -> bool:
     return bool(line.strip()) and not line.startswith(options.get("comment", "\n"))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("escape", ["\\", "^", None])
 def test_a_line_with_an_escape_is_read_if_the_option_names_it(
     spark: Any, escape: str | None
@@ -151,6 +152,7 @@ def test_a_line_with_an_escape_is_read_if_the_option_names_it(
         assert not (options and (is_misread or is_malformed)), line
 
 
+@pytest.mark.more
 def test_java_and_python_find_the_same_lines(spark: Any) -> None:
     rng = Random("both")
     for options in DOUBLED.values():
@@ -220,7 +222,7 @@ IN_FILES = {
 }
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", IN_FILES)
 def test_a_file_that_spark_would_misread_is_refused_with_the_line_and_the_option(
     spark: Any, tmp_path: Path, name: str
@@ -254,6 +256,7 @@ def test_the_advised_option_reads_the_file(spark: Any, tmp_path: Path, name: str
     assert read(spark, ref) == due
 
 
+@pytest.mark.more
 def test_with_a_schema_a_misread_line_is_one_malformed_row_of_files_of_any_width(
     spark: Any, tmp_path: Path
 ) -> None:

@@ -36,6 +36,7 @@ def transport_to(folder: Path) -> str:
     return json.dumps({"type": "file", "log_file_path": place, "append": True})
 
 
+@pytest.mark.more
 def test_a_driver_that_stood_still_comes_back_without_a_result(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

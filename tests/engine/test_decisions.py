@@ -67,6 +67,7 @@ def waive(gate: GateRequest, *, name: str = "share", days: int = 3, **changes: A
     write_waivers(results, [waiver])
 
 
+@pytest.mark.more
 def test_a_waiver_lets_an_assertion_fail_within_its_limit_until_it_ends(
     run: Run, gate: GateRequest, target: str
 ) -> None:
@@ -246,7 +247,7 @@ class Killed(BaseException):
     """The process ends: nothing handles that."""
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
 def test_accepted_data_is_promoted_once_whichever_commit_is_the_last_of_a_killed_gate(
     run: Run, gate: GateRequest, target: str, tmp_path: Path, is_after: bool

@@ -54,6 +54,7 @@ def written(folder: Path, format: str, *days: tuple[Any, dict[str, list[Any]]]) 
     return DatasetRef("orders", str(folder), format=format, date_column="ds")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("format", ["parquet", "orc"])
 def test_a_column_that_is_missing_on_the_date_does_not_exist(
     judge: Judge, tmp_path: Path, format: str
@@ -73,6 +74,7 @@ def test_a_column_must_be_in_all_files_of_the_date(judge: Judge, tmp_path: Path)
     assert reason.endswith("/1.parquet is without it")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("format", ["parquet", "orc"])
 def test_a_new_column_is_unlisted_and_not_read(judge: Judge, tmp_path: Path, format: str) -> None:
     ref = written(tmp_path / "t", format, (YESTERDAY, OLD), (TODAY, WITH_MORE))
@@ -85,6 +87,7 @@ def test_a_new_column_is_unlisted_and_not_read(judge: Judge, tmp_path: Path, for
     assert "did you mean" not in (found["discount"].reason or "")
 
 
+@pytest.mark.more
 def test_where_schemas_are_merged_files_may_differ(judge: Judge, tmp_path: Path) -> None:
     options = (("MergeSchema", "true"),)
     ref = written(tmp_path / "t", "parquet", (TODAY, WITHOUT), (TODAY, OLD))

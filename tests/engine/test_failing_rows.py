@@ -314,6 +314,7 @@ def test_masked_values_never_leave_spark(
         assert not [text for text in written if secret.encode() in text]
 
 
+@pytest.mark.more
 @pytest.mark.since_spark("4.0", "keeps the order of fields of rows from Python")
 def test_failing_array_items_fail_their_rows(run: Run, tmp_path: Path) -> None:
     table = pa.table(
@@ -357,6 +358,7 @@ def test_a_mask_for_an_unknown_column_hides_all_rows(
     assert "tax_ids" in caplog.text
 
 
+@pytest.mark.more
 def test_a_failed_sample_keeps_the_verdict_and_is_explained(
     spark: Any, run: Run, orders: DatasetRef, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

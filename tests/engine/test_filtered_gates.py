@@ -48,6 +48,7 @@ def orders(tmp_path: Path) -> DatasetRef:
     return replace(delta(tmp_path, "orders", ORDERS), keys=("id",))
 
 
+@pytest.mark.more
 def test_failing_rows_and_rows_in_quarantine_meet_the_filter(
     gate: Gate, orders: DatasetRef, tmp_path: Path
 ) -> None:

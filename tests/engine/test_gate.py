@@ -119,7 +119,7 @@ def test_an_invalid_assertion_is_an_error_and_the_others_are_judged(
 HOSTILE = ["a.b", "{brace}", "select", "x'y", "emoji 🎉", "back\\slash", "1st"]
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", HOSTILE)
 def test_columns_may_have_any_name(run: Run, tmp_path: Path, name: str) -> None:
     table = pa.table({name: ["x", None, "y"], "ds": pa.array([TODAY] * 3, pa.date32())})
@@ -137,6 +137,7 @@ def test_columns_may_have_any_name(run: Run, tmp_path: Path, name: str) -> None:
     assert report.outcome is Outcome.PASSED
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["timestamp", "text", "date"])
 def test_dates_may_be_timestamps_or_text_and_need_no_partitions(
     run: Run, tmp_path: Path, kind: str

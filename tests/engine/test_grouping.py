@@ -92,6 +92,7 @@ def test_a_dataset_without_dates_is_counted_in_the_same_way(
     assert None not in found[0]
 
 
+@pytest.mark.more
 def test_unique_keys_take_one_more_job_however_many_they_are(
     spark: Any, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

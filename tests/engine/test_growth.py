@@ -105,6 +105,7 @@ def origins(report: GateReport, *names: str) -> set[str | None]:
     return {origin and origin.value for origin in found}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "way",
     [
@@ -207,6 +208,7 @@ def test_a_new_file_with_an_old_timestamp_invalidates_the_state(
     assert (origins(report), read, found(report)["sum"]) == ({SCAN}, {3}, 7)
 
 
+@pytest.mark.more
 def test_a_filter_holds_for_the_new_files_too(gate: Gate, tmp_path: Path) -> None:
     path = tmp_path / "orders"
     in_delta(path, TODAY, (1, "b"), (-5, "x"))
@@ -217,6 +219,7 @@ def test_a_filter_holds_for_the_new_files_too(gate: Gate, tmp_path: Path) -> Non
     assert (origins(report), found(report)["sum"]) == ({MERGED}, 3)
 
 
+@pytest.mark.more
 def test_new_files_without_rows_of_the_date_change_nothing(
     gate: Gate, read: set[int], tmp_path: Path
 ) -> None:
@@ -248,6 +251,7 @@ def test_a_file_counts_once_for_every_date(gate: Gate, read: set[int], tmp_path:
     assert read == {1, 2}
 
 
+@pytest.mark.more
 def test_late_files_of_several_dates_are_one_pass(
     gate: Gate, read: set[int], tmp_path: Path
 ) -> None:
@@ -262,6 +266,7 @@ def test_late_files_of_several_dates_are_one_pass(
     assert (verdict(report, "window").value, origins(report, "window"), read) == (3, {MERGED}, {2})
 
 
+@pytest.mark.more
 def test_few_rows_are_read_in_full_for_everything(
     gate: Gate, read: set[int], tmp_path: Path
 ) -> None:
@@ -285,6 +290,7 @@ def test_of_many_rows_only_new_ones_are_read_for_mergeable_metrics(
     assert (origins(report), origins(report, "variance"), read) == ({MERGED}, {SCAN}, {1, 2})
 
 
+@pytest.mark.more
 def test_a_sum_that_overflows_is_never_merged(gate: Gate, read: set[int], tmp_path: Path) -> None:
     path = tmp_path / "orders"
     suite = 'assert sum(total) is None name "sum"'
@@ -297,6 +303,7 @@ def test_a_sum_that_overflows_is_never_merged(gate: Gate, read: set[int], tmp_pa
     assert (total.value, total.reason, read) == (None, OVERFLOW, {1, 2})
 
 
+@pytest.mark.more
 def test_a_sum_of_whole_numbers_is_merged_beyond_64_bits(gate: Gate, tmp_path: Path) -> None:
     path = tmp_path / "orders"
     suite = 'assert sum(id) == 9223372036854775809 name "sum"'

@@ -101,6 +101,7 @@ def test_types_of_json_keep_all_digits(spark: Any, tmp_path: Path) -> None:
     assert types(spark, put(tmp_path / "d", "json", f"[{lines[0]},\n{lines[1]}]")) == expected
 
 
+@pytest.mark.more
 def test_a_guess_for_many_columns_is_one_plan_of_the_same_size(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -162,7 +163,7 @@ UNDECIDED = {
 }
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.since_spark("4.0", "guesses the types of JSON")
 @pytest.mark.parametrize("case", UNDECIDED)
 def test_a_type_that_cannot_be_decided_is_an_error(spark: Any, tmp_path: Path, case: str) -> None:
@@ -172,6 +173,7 @@ def test_a_type_that_cannot_be_decided_is_an_error(spark: Any, tmp_path: Path, c
     assert 'schema="`x` ' in refused.value.hint
 
 
+@pytest.mark.more
 def test_numbers_are_exact_and_mixed_columns_have_a_note(spark: Any, tmp_path: Path) -> None:
     ref = put(
         tmp_path / "t", "csv", f"x,code,zip,at\n{BIG},NULL,01,{TIMES[0]}\n1.5,7,02,{TIMES[1]}\n"

@@ -40,7 +40,7 @@ def verdicts(report: GateReport) -> dict[str, Verdict]:
     return {verdict.name: verdict for verdict in report.verdicts}
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("sql", "reason"),
     [
@@ -60,6 +60,7 @@ def test_a_java_exception_fails_its_own_assertion_only(gate: Gate, sql: str, rea
     assert others == dict.fromkeys(others, "passed")
 
 
+@pytest.mark.more
 def test_a_filter_that_fails_is_the_reason_of_all_and_is_not_tried_with_each(
     spark: Any, gate: Gate, tmp_path: Path
 ) -> None:

@@ -66,6 +66,7 @@ def test_a_contract_is_stored_as_written_and_its_broken_line_is_found(
     assert report.contract.sources == (), "the report names the texts, the store keeps them"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("rows", [0, 99])
 def test_a_report_has_its_promotion_target_even_if_nothing_was_promoted(
     run: Run, tmp_path: Path, rows: int

@@ -111,6 +111,7 @@ def test_a_file_that_differs_from_the_log_is_always_an_error(
     assert gate(SUITE, ref).outcome is Outcome.BROKEN  # a first run
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["no dates", "dates", "partitions"])
 def test_only_assertions_on_the_lost_file_are_errors(gate: Gate, tmp_path: Path, kind: str) -> None:
     ref = table(tmp_path, kind)
@@ -119,6 +120,7 @@ def test_only_assertions_on_the_lost_file_are_errors(gate: Gate, tmp_path: Path,
     assert report.outcome is (Outcome.BROKEN if kind == "no dates" else Outcome.PASSED)
 
 
+@pytest.mark.more
 def test_a_lost_file_of_a_reference_is_an_error(gate: Gate, tmp_path: Path) -> None:
     ref = table(tmp_path, "partitions")
     known = tmp_path / "known"
@@ -143,6 +145,7 @@ def _bad_of_the_same_size(path: Path) -> None:
     shutil.rmtree(bad)
 
 
+@pytest.mark.more
 @pytest.mark.few(1)
 @pytest.mark.parametrize("is_time_kept", [True, False])
 @pytest.mark.parametrize("has_states", [True, False])
@@ -183,6 +186,7 @@ def _origins(report: GateReport) -> dict[str, str | None]:
     }
 
 
+@pytest.mark.more
 def test_bounds_that_are_not_tight_are_no_extremes(gate: Gate, tmp_path: Path) -> None:
     ref = table(tmp_path, "partitions")
     suite = SUITE + 'assert maximum(x) == 6 name "most"'
@@ -218,6 +222,7 @@ def test_tight_bounds_are_read_from_checkpoints_too(tmp_path: Path) -> None:
     assert loose_files(path, 3) is None
 
 
+@pytest.mark.more
 def test_a_wrong_log_is_used_unless_trust_log_is_off(gate: Gate, tmp_path: Path) -> None:
     ref = table(tmp_path, "dates")
     # The log gives the bad row another day and a good value.
@@ -256,6 +261,7 @@ def test_each_folder_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert storage.look_at([f"{path}/ds=2000-01-01/gone.parquet"]).popitem()[1] is None
 
 
+@pytest.mark.more
 def test_a_shallow_clone_has_its_files_in_the_other_table(gate: Gate, tmp_path: Path) -> None:
     original = table(tmp_path, "dates")
     clone = tmp_path / "clone"

@@ -78,7 +78,7 @@ CASES = {
 }
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", CASES)
 def test_every_way_to_run_a_contract_has_the_same_verdicts(
     spark: Any, tmp_path: Path, name: str

@@ -234,6 +234,7 @@ NEVER = ("mode", "minimum", "first")
 """What takes no nested value and nothing without an order in DQL."""
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     "kind",
     [
@@ -365,6 +366,7 @@ CHAR_IN_OTHER_PASSES = """
 """
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("is_whole", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_char_columns_have_no_padding_in_any_operation(spark: Any, is_whole: bool) -> None:
     nested = "array('a', 'b', NULL), map('a', 'b'), named_struct('c', 'a', 'd', 1)"

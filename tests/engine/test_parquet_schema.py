@@ -75,7 +75,7 @@ def with_a_schema_that_is_none(spark: Any, path: Path) -> None:
     pq.write_table(table, path / "a.parquet")
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("write", "jobs"),
     [
@@ -101,6 +101,7 @@ def test_the_schema_is_the_one_spark_finds(
         assert started == jobs
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("by", ["an option", "the session"])
 def test_merged_schemas_are_left_to_spark(spark: Any, tmp_path: Path, by: str) -> None:
     path = tmp_path / "t"

@@ -85,6 +85,7 @@ BODY = (
 )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("session", ZONES)
 def test_a_moment_in_a_partition_is_the_same_in_every_session(
     spark: Any, run: Run, tmp_path: Path, session: str
@@ -116,6 +117,7 @@ def test_a_target_of_nothing_but_partitions_breaks_the_gate_and_says_why(
     assert DeltaTable(str(target)).version() == 0
 
 
+@pytest.mark.more
 def test_a_new_target_of_one_column_has_no_partitions(run: Run, tmp_path: Path) -> None:
     (tmp_path / "orders").mkdir()
     pq.write_table(DAYS, tmp_path / "orders" / "part.parquet")
@@ -127,6 +129,7 @@ def test_a_new_target_of_one_column_has_no_partitions(run: Run, tmp_path: Path) 
     assert DeltaTable(str(target)).metadata().partition_columns == []
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("session", ZONES)
 def test_a_promotion_moves_no_moment_and_every_reader_finds_it(
     spark: Any, run: Run, tmp_path: Path, session: str
@@ -167,6 +170,7 @@ SPELLINGS = (
 )
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_all_spellings_of_a_moment_in_a_log_are_read(
     spark: Any, run: Run, tmp_path: Path, spelling: str
@@ -198,7 +202,7 @@ def test_all_spellings_of_a_moment_in_a_log_are_read(
     ],
 )
 @pytest.mark.parametrize("has_commit", [True, False])
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 def test_a_time_in_the_zone_of_an_unknown_session_is_an_error(
     spark: Any,
     run: Run,
@@ -253,7 +257,7 @@ HOURS = ("at=2024-03-01 23%3A30%3A00", "at=2024-03-02 12%3A00%3A00")
 
 @pytest.mark.parametrize("schema", [None, "id bigint, at timestamp"])
 @pytest.mark.parametrize("format", ["parquet", "csv", "orc", "json"])
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 def test_a_time_in_the_name_of_a_folder_is_in_utc_in_every_session(
     spark: Any, run: Run, tmp_path: Path, format: str, schema: str | None
 ) -> None:
@@ -270,6 +274,7 @@ def test_a_time_in_the_name_of_a_folder_is_in_utc_in_every_session(
     assert not notes(report)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("by", ["table", "query"])
 def test_a_table_of_the_catalog_with_times_in_its_partitions_needs_a_session_in_utc(
     spark: Any, run: Run, tmp_path: Path, by: str
@@ -291,6 +296,7 @@ def test_a_table_of_the_catalog_with_times_in_its_partitions_needs_a_session_in_
     assert f"{name} is partitioned by 'at', whose timestamps have no time zone" in reasons(report)
 
 
+@pytest.mark.more
 def test_values_of_text_files_keep_their_zone_beside_folders(
     spark: Any, run: Run, tmp_path: Path
 ) -> None:
@@ -306,6 +312,7 @@ def test_values_of_text_files_keep_their_zone_beside_folders(
     assert report.outcome is Outcome.PASSED, [(one.value, one.reason) for one in report.verdicts]
 
 
+@pytest.mark.more
 def test_what_a_folder_is_named_by_and_is_not_read_as_is_said(run: Run, tmp_path: Path) -> None:
     orders = in_folders(tmp_path / "orders", "parquet", "code=007", "code=12")
     report = run(request(tmp_path, 'assert each row: code in ["007", "12"]', [orders]))
@@ -331,7 +338,7 @@ def test_what_a_folder_is_named_by_and_is_not_read_as_is_said(run: Run, tmp_path
         (("1\N{ARABIC-INDIC DIGIT THREE}", "7"), "int"),
     ],
 )
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_a_number_that_has_other_digits_than_its_folder_is_said(
     run: Run, tmp_path: Path, texts: tuple[str, str], kind: str
 ) -> None:
@@ -359,7 +366,7 @@ OTHER_FORMS = ["2024-3-2", "2024-03-2", "20240302", "2024/3/2", "Mar 2 2024", "1
         ("delta", "2024-03-02 00:00:00"),  # of a folder it would be a timestamp on the date
     ],
 )
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 def test_two_spellings_of_a_date_in_partitions_are_an_error(
     run: Run, tmp_path: Path, format: str, other: str
 ) -> None:
@@ -512,6 +519,7 @@ def check_promotion(spark: Any, folder: Path, case: Any) -> None:
         assert by_spark(spark, source) == exact_rows(table)
 
 
+@pytest.mark.more
 @settings(
     max_examples=2, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -534,7 +542,7 @@ def test_what_stands_in_a_target_is_what_was_judged_for_many_rows(
 
 
 @pytest.mark.parametrize("kind", ["timestamp", *sorted(TYPES.keys() - {"string", "timestamp"})])
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.since_spark("4.0", "collects Arrow tables")
 def test_folders_of_declared_types_have_the_same_values_in_every_session(
     spark: Any, tmp_path: Path, kind: str
@@ -552,7 +560,7 @@ def test_folders_of_declared_types_have_the_same_values_in_every_session(
 
 
 @pytest.mark.parametrize("kind", UNHELD)
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 def test_what_a_partition_cannot_hold_is_refused_before_the_commit_with_its_row(
     run: Run, tmp_path: Path, kind: str
 ) -> None:

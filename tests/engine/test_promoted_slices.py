@@ -261,6 +261,7 @@ def test_mapped_gates_with_one_target_lose_nothing(run: Run, gates: list[GateReq
     assert found(first) == kept
 
 
+@pytest.mark.more
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "partition_by",
@@ -404,7 +405,7 @@ def of_an_earlier_version(
 TODAY_OF_DS = "(`ds` IN (DATE'2024-03-02'))"
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.spark
 @pytest.mark.parametrize(
     ("gate", "on", "history", "problem"),

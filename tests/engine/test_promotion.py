@@ -83,6 +83,7 @@ OF_TODAY = [(1, 1, TODAY), (2, 2, TODAY), (3, 3, TODAY), (3, 4, TODAY)]
 OF_YESTERDAY = [(5, None, YESTERDAY), (6, 6, YESTERDAY)]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("body", [PASSES, WARNS])
 def test_passed_rows_are_promoted_and_the_report_names_the_target(
     run: Run, gate: GateRequest, target: str, body: str
@@ -152,6 +153,7 @@ def test_what_must_hold_is_never_promoted_by_a_setting(
     assert not Path(target).exists()
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "by",
     [
@@ -197,6 +199,7 @@ def test_only_validated_rows_are_promoted(run: Run, gate: GateRequest, target: s
     assert report.datasets[0].condition == "(amount < 3) AND (`ds` IN (DATE'2024-03-02'))"
 
 
+@pytest.mark.more
 def test_the_validated_version_is_promoted_despite_later_writes(
     run: Run, gate: GateRequest, target: str
 ) -> None:
@@ -228,6 +231,7 @@ def test_a_driver_that_a_cluster_starts_again_replaces_the_rows_of_the_first(
     assert verify_table(StoredResults(gate.results_root), target).differences == ()
 
 
+@pytest.mark.more
 @pytest.mark.few(1)
 @pytest.mark.parametrize("promoted", [True, False])
 def test_a_reader_downstream_gets_exactly_what_was_validated(
@@ -323,6 +327,7 @@ def test_read_validated_refuses_a_blocked_gate(spark: Any, run: Run, gate: GateR
             read_validated(spark, odd, "orders")
 
 
+@pytest.mark.more
 def test_a_stale_driver_does_not_overwrite_a_later_promotion(
     run: Run, gate: GateRequest, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -339,6 +344,7 @@ def test_a_stale_driver_does_not_overwrite_a_later_promotion(
     assert read_report(gate.results_root, gate.run_key, "attempt-2") is None
 
 
+@pytest.mark.more
 def test_a_concurrent_writer_is_detected(
     run: Run, gate: GateRequest, target: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -389,6 +395,7 @@ def refusal(report: GateReport) -> Verdict:
     return found
 
 
+@pytest.mark.more
 def test_a_target_that_rejects_the_rows_breaks_the_gate_with_a_reason(
     run: Run, gate: GateRequest, target: str, tmp_path: Path
 ) -> None:

@@ -121,6 +121,7 @@ def test_an_assertion_is_in_doubt_by_its_own_operands(
     ]
 
 
+@pytest.mark.more
 def test_an_engine_with_the_faults_of_sail_judges_none_of_them() -> None:
     """Also if it is not Sail, and only the proof of a user knows it."""
     proof = proof_of_sail()

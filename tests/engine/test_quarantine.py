@@ -165,6 +165,7 @@ def test_values_of_any_type_are_quarantined_unchanged(
     assert read["tax_id"] == "SECRET"
 
 
+@pytest.mark.more
 def test_what_any_gate_masks_stays_masked_in_a_quarantine_that_several_share(
     run: Run, gate: GateRequest, tmp_path: Path
 ) -> None:
@@ -181,6 +182,7 @@ def test_what_any_gate_masks_stays_masked_in_a_quarantine_that_several_share(
     assert [(row["id"], row["tax.id"], row["home"]) for row in shown] == 2 * [(1, "***", "***")]
 
 
+@pytest.mark.more
 def test_another_table_at_the_quarantine_path_is_untouched_and_an_error(
     run: Run, gate: GateRequest, tmp_path: Path
 ) -> None:

@@ -199,7 +199,7 @@ def test_a_row_without_a_date_stands_once_whichever_dates_are_judged(
     assert found(place) == [*whole, ("4", "x")]
 
 
-@pytest.mark.slow
+@pytest.mark.more
 def test_rows_of_another_batch_stay_and_rows_that_are_read_again_do_not_double(
     run: Run, place: str, tmp_path: Path
 ) -> None:

@@ -132,7 +132,7 @@ def test_data_after_the_first_json_value_is_an_error_with_inferred_types(
     assert "b.json cannot be read: line 2 is not JSON" in why(judge(json_ref(tmp_path / "t"), body))
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("line", TWICE)
 def test_a_duplicate_field_of_a_json_object_is_an_error(
     judge: Judge, tmp_path: Path, line: str
@@ -219,7 +219,7 @@ HEADERS = {
 }
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("case", HEADERS)
 def test_a_csv_file_without_the_header_that_was_declared_is_an_error(
     judge: Judge, tmp_path: Path, case: str
@@ -231,6 +231,7 @@ def test_a_csv_file_without_the_header_that_was_declared_is_an_error(
     assert "b.csv" in message or case == "a blank"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("text", "options"),
     [
@@ -247,6 +248,7 @@ def test_a_missing_csv_header_is_an_error_with_inferred_types(
     assert "header" in why(judge(csv_ref(tmp_path / "t", **options), body))
 
 
+@pytest.mark.more
 def test_headers_that_name_the_columns_are_read(judge: Judge, tmp_path: Path) -> None:
     bom = "\ufeffx,y\n1,2\n"
     put(tmp_path / "t", a_csv="x,y\n1,2\n", b_csv="Y,X\n2,1\n", c_csv="x\n1\n", d_csv=bom)
@@ -273,6 +275,7 @@ CLOSED = (
 )
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("schema", [pytest.param(None, marks=pytest.mark.slow), "x int"])
 def test_an_unclosed_quote_is_an_error(judge: Judge, tmp_path: Path, schema: str | None) -> None:
     for number, text in enumerate(SWALLOWING):
@@ -353,6 +356,7 @@ def test_a_dangling_link_is_an_error(judge: Judge, tmp_path: Path, name: str) ->
         assert f"{name} is a link to a file that does not exist" in why(report)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("names", "unread"),
     [
@@ -491,6 +495,7 @@ VALUES = {
 }
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("kind", VALUES)
 def test_partitions_of_delta_have_the_values_of_the_log(
     spark: Any, tmp_path: Path, kind: str
@@ -542,6 +547,7 @@ def test_a_session_that_reads_sql_in_another_way_judges_nothing(
         assert message in why(judge(DatasetRef("orders", str(tmp_path), format="parquet")))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("format", ["parquet", "orc", "csv", "json", "delta"])
 def test_a_session_that_ignores_corrupt_files_does_not_for_a_gate(
     spark: Any, judge: Judge, tmp_path: Path, format: str
@@ -568,6 +574,7 @@ def test_a_session_that_ignores_corrupt_files_does_not_for_a_gate(
     assert {v.status.value for v in report.verdicts if v.name == "good"} == {"error"}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("name", ["ignoreCorruptFiles", "ignoreMissingFiles"])
 def test_a_session_that_ignores_files_is_refused_for_tables_and_queries(
     spark: Any, judge: Judge, name: str

@@ -86,6 +86,7 @@ def test_what_ships_about_sail_is_about_the_cases_and_the_version_that_is_instal
     assert _counts(proof) in TESTED.read_text(encoding="utf-8")
 
 
+@pytest.mark.more
 def test_what_sail_does_not_judge_follows_from_the_claims_that_differ() -> None:
     proof = proof_of_sail()
     found = {(one.case, one.claim): one.found for one in proof.differences}

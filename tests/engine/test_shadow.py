@@ -84,6 +84,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
 def test_an_invalid_shadow_is_reported_and_does_not_affect_the_gate(
     run: Run, gate: GateRequest, text: str

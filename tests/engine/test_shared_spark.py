@@ -53,6 +53,7 @@ def active_jobs(spark: Any) -> list[int]:
     return list(spark.sparkContext.statusTracker().getActiveJobsIds())
 
 
+@pytest.mark.more
 def test_at_its_deadline_a_gate_cancels_its_jobs_and_no_others(
     spark: Any, tmp_path: Path, of_others: Future[Any], capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -135,6 +135,7 @@ def test_a_description_holds_inside_of_its_block(spark: Any, group: str) -> None
     assert described_since(spark, seen) == ["orders: keys", "orders: keys", group]
 
 
+@pytest.mark.more
 def test_the_jobs_of_a_gate_have_descriptions(
     spark: Any, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -102,6 +102,7 @@ def test_files_of_every_format_are_read(gate: Gate, tmp_path: Path, format: str)
     assert gate(body, ref).outcome is Outcome.PASSED
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("format", ["parquet", "csv", "json"])
 def test_files_that_are_no_delta_table_are_named_by_their_format(
     gate: Gate, tmp_path: Path, format: str
@@ -114,6 +115,7 @@ def test_files_that_are_no_delta_table_are_named_by_their_format(
     assert f"its files are {format}; " in reason(gate(ROWS, replace(ref, path=str(file))))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "path", ["t", "t/", "t/ds=2024-03-02", "t/ds=2024-03-0*", "t/*", "t/*/*.parquet"]
 )
@@ -134,6 +136,7 @@ def test_a_single_file_of_a_delta_table_is_not_read_as_parquet(gate: Gate, tmp_p
         assert "belong to a table of Delta" in reason(gate(ROWS, ref))
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("path", "beside", "table"),
     [
@@ -174,6 +177,7 @@ def test_a_format_without_its_package_names_the_package(
     assert package in caught.value.problem
 
 
+@pytest.mark.more
 def test_a_csv_file_has_a_header_and_types_by_default(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,price\n1,2.5\n")
     ref = DatasetRef("orders", str(tmp_path / "a.csv"), format="csv")
@@ -244,7 +248,7 @@ def test_a_query_that_does_more_than_read_tables_is_refused(
         open_dataset(spark, DatasetRef("orders", query=query))
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "name",
     ["with blank", "per%20cent", "br[a]c", "a=b", "Grüße", "a+b", "q?x", "{c}", "s*r", "h#h"],
@@ -259,6 +263,7 @@ def test_folders_of_any_name_are_read(spark: Any, tmp_path: Path, name: str) -> 
         assert rows_on(spark, DatasetRef("orders", path, format="parquet")) == [1]
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("name", ["with blank", "Grüße", "q?x", "{c}", "s*r", "a+b"])
 def test_delta_tables_in_folders_of_nearly_any_name_are_read(
     spark: Any, tmp_path: Path, name: str
@@ -385,6 +390,7 @@ def test_an_invalid_date_column_is_an_error(
     assert help in caught.value.hint
 
 
+@pytest.mark.more
 @pytest.mark.few(1)
 @pytest.mark.parametrize("path", ["t/ds=2024-03-0[1-2]", "t/ds=2024-03-02", "t/ds=2024-03-0*"])
 def test_a_path_into_partitions_keeps_their_column(
@@ -421,6 +427,7 @@ def _hours(on: date, days: int) -> pa.Table:
     return pa.table({"id": range(len(hours)), "at": pa.array(hours, pa.timestamp("us", "UTC"))})
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("format", [pytest.param("delta", marks=pytest.mark.slow), "parquet"])
 @pytest.mark.parametrize(
     ("zone", "on", "hours"),
@@ -552,6 +559,7 @@ def test_a_version_whose_files_were_vacuumed_is_an_error(gate: Gate, versions: D
 # Broken data
 
 
+@pytest.mark.few(3)
 @pytest.mark.since_spark("4.0", "guesses the types of JSON")
 @pytest.mark.parametrize("format", ["delta", "parquet", "csv", "json", "orc"])
 @pytest.mark.parametrize("place", ["nowhere", "empty", "hidden", "nowhere/*"])
@@ -570,6 +578,7 @@ def test_a_missing_table_is_not_an_empty_one(
     assert place in why
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("format", ["csv", "json"])
 def test_an_empty_file_is_an_error(gate: Gate, tmp_path: Path, format: str) -> None:
     (tmp_path / "t").write_text("")
@@ -612,6 +621,7 @@ def test_csv_files_with_their_columns_in_another_order_are_an_error(
     reason(gate('assert each row: low <= high name "rows"', ref))
 
 
+@pytest.mark.few(1)
 @pytest.mark.since_spark("4.0", "guesses the types of JSON")
 @pytest.mark.parametrize("body", [ROWS, 'assert minimum(id) >= 0 name "rows"'])
 def test_a_truncated_json_line_is_an_error_for_every_metric(
@@ -668,6 +678,7 @@ def test_a_corrupt_parquet_file_is_an_error_and_other_datasets_are_judged(
     assert verdict(report, "keys").status.value == "passed"
 
 
+@pytest.mark.more
 @pytest.mark.since_spark("4.0", "names the file that cannot be read")
 def test_a_file_that_disappears_during_the_scan_is_an_error(
     spark: Any, tmp_path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch
@@ -677,6 +688,7 @@ def test_a_file_that_disappears_during_the_scan_is_an_error(
     assert "it no longer exists" in reason(gate('assert minimum(id) >= 0 name "rows"', ref))
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     "table", [pa.table({"id": [1]}), pa.table({"id": ["a"], "price": [1.0]})], ids=["gone", "type"]
 )
@@ -717,6 +729,7 @@ def _without_a_file(log: Path) -> None:
     next(log.parent.glob("*.parquet")).unlink()
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("damage", [_truncated, _emptied, _with_a_gap, _without_a_file])
 @pytest.mark.parametrize("body", [ROWS, 'assert average(id) >= 0 name "rows"'])
 def test_a_half_written_delta_table_is_an_error(

@@ -188,7 +188,7 @@ def test_every_setting_of_a_dataset_is_in_the_key_or_exempt() -> None:
     assert {"path"} == CHANGES.keys() & WITHOUT_EFFECT  # it counts as the location
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("whose", ["orders", "known"])
 @pytest.mark.parametrize("setting", CHANGES)
 def test_another_setting_of_a_dataset_or_of_its_reference_is_another_state(
@@ -375,6 +375,7 @@ def test_a_redirected_link_changes_the_key(spark: Any, own_lake: Path) -> None:
     assert found[0].isdisjoint(found[1])
 
 
+@pytest.mark.more
 def test_states_of_object_store_files_of_the_last_second_are_not_stored(
     spark: Any, lake: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

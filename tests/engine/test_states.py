@@ -86,6 +86,7 @@ def test_the_next_day_of_a_window_reads_one_day(
     assert read[-1] == {tomorrow}
 
 
+@pytest.mark.more
 def test_the_state_of_an_empty_day_is_stored(counted: Counted, tmp_path: Path) -> None:
     path = str(tmp_path / "plain")
     write_deltalake(path, rows(TODAY, 1.0))
@@ -100,6 +101,7 @@ def test_the_state_of_an_empty_day_is_stored(counted: Counted, tmp_path: Path) -
     assert (verdict(report, "none"), jobs) == ((None, "stored state"), 0)
 
 
+@pytest.mark.more
 def test_recompute_asks_for_no_states(counted: Counted, orders: DatasetRef) -> None:
     counted(AVERAGE, orders)
     report, jobs = counted(AVERAGE, orders, recompute=True)
@@ -194,6 +196,7 @@ def test_sql_of_the_users_is_computed_again(counted: Counted, orders: DatasetRef
     assert verdict(counted(suite, orders)[0], "text") == (1.0, "scan")
 
 
+@pytest.mark.more
 @pytest.mark.few(1)
 @pytest.mark.parametrize("filter", ["ds <= DATE'today'", "ds <= current_date", "ds <= now()"])
 def test_a_filter_that_may_change_by_itself_is_computed_again(

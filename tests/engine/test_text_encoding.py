@@ -94,6 +94,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.more
 @pytest.mark.few(1)
 @pytest.mark.parametrize("schema", [None, "id int, city string"])
 @pytest.mark.parametrize("name", ["a.csv", "a.csv.gz"])
@@ -112,6 +113,7 @@ def test_text_is_checked_to_its_end(
             cities(spark, tmp_path, schema=schema)
 
 
+@pytest.mark.few(1)
 @pytest.mark.since_spark("4.0", "guesses the types of JSON")
 @pytest.mark.parametrize("schema", [None, "id int, city string"])
 def test_json_lines_are_checked_to_their_end(

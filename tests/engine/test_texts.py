@@ -61,6 +61,7 @@ def test_a_bad_value_fails_the_gate_whatever_the_suite_asks_and_the_rest_is_judg
     assert verdict(report, WELL_FORMED).failing_rows[0].reason == "a value is malformed"
 
 
+@pytest.mark.more
 def test_an_explicit_malformed_count_replaces_the_implicit_assertion(
     gate: Gate, prices: DatasetRef
 ) -> None:
@@ -72,6 +73,7 @@ def test_an_explicit_malformed_count_replaces_the_implicit_assertion(
     assert verdict(report, WELL_FORMED).value == 2
 
 
+@pytest.mark.more
 def test_without_keys_the_strings_of_the_whole_row_are_shown(
     gate: Gate, prices: DatasetRef
 ) -> None:
@@ -124,6 +126,7 @@ def test_a_null_from_a_malformed_value_is_shown_as_its_string(
     assert rows(hidden, "note")[1] == {"id": 4, "note": None, "(the whole line)": "***"}
 
 
+@pytest.mark.more
 def test_malformed_rows_are_quarantined_as_written(
     gate: Gate, prices: DatasetRef, tmp_path: Path
 ) -> None:
@@ -148,6 +151,7 @@ def test_a_lenient_mode_is_respected(gate: Gate, prices: DatasetRef, mode: str) 
     assert report.outcome is Outcome.PASSED
 
 
+@pytest.mark.more
 def test_a_query_sees_the_columns_of_the_dataset_and_no_others(
     gate: Gate, prices: DatasetRef
 ) -> None:
@@ -155,6 +159,7 @@ def test_a_query_sees_the_columns_of_the_dataset_and_no_others(
     assert verdict(gate(body, replace(prices, schema="id string")), "q").status.value == "passed"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("format", ["parquet", "csv"])
 def test_where_values_are_typed_or_guessed_nothing_is_malformed(
     gate: Gate, tmp_path: Path, format: str
@@ -178,6 +183,7 @@ def test_the_header_decides_which_column_is_which(spark: Any, prices: DatasetRef
     assert fields(spark, declared) == {"price": "string", "id": "bigint", "note": "string"}
 
 
+@pytest.mark.more
 def test_without_a_header_columns_are_matched_by_position(
     spark: Any, gate: Gate, tmp_path: Path
 ) -> None:
@@ -192,6 +198,7 @@ def test_without_a_header_columns_are_matched_by_position(
     assert fields(spark, more) == {"id": "int", "price": "double", "kind": "string"}
 
 
+@pytest.mark.more
 def test_missing_and_extra_columns_are_reported(gate: Gate, prices: DatasetRef) -> None:
     declared = replace(prices, schema="id int, weight double")
     body = """
@@ -233,6 +240,7 @@ def test_a_nested_type_in_a_csv_file_is_an_error(spark: Any, prices: DatasetRef)
 # Dates
 
 
+@pytest.mark.more
 def test_dates_and_timestamps_follow_the_reader_options(gate: Gate, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("day,at\n02.03.2024,02.03.2024 10:30\n2024-03-02,x\n")
     ref = DatasetRef(
@@ -321,6 +329,7 @@ def test_values_of_json_are_cast_and_nested_ones_are_malformed_as_a_whole(
     ]
 
 
+@pytest.mark.more
 def test_a_broken_line_is_counted_once(gate: Gate, objects: DatasetRef) -> None:
     report = gate("assert num_rows() == 4", objects)
     assert verdict(report, WELL_FORMED).value == 2
@@ -337,6 +346,7 @@ def test_undeclared_json_columns_are_found(spark: Any, objects: DatasetRef) -> N
     }
 
 
+@pytest.mark.more
 @pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["string", "struct<x:int>", "map<string,int>"])
 def test_a_declared_json_column_with_empty_objects_is_there(
@@ -349,6 +359,7 @@ def test_a_declared_json_column_with_empty_objects_is_there(
     assert gate('assert null_count(n) == 1 name "n"', ref).outcome is Outcome.PASSED
 
 
+@pytest.mark.more
 def test_json_columns_come_from_the_newest_files_and_the_declaration(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

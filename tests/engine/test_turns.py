@@ -55,6 +55,7 @@ def orders(tmp_path: Path) -> DatasetRef:
     return DatasetRef("orders", str(tmp_path / "orders.parquet"), format="parquet")
 
 
+@pytest.mark.more
 def test_ranges_that_hold_are_read_in_one_job(
     spark: Any, tmp_path: Path, orders: DatasetRef
 ) -> None:
@@ -89,6 +90,7 @@ def test_rows_out_of_range_are_counted_on_each_date(
     assert values(report, ["rates", "mean of nothing", "a8"]) == [0.5, None, 0]
 
 
+@pytest.mark.more
 def test_with_few_rows_all_is_counted_at_once(
     spark: Any, tmp_path: Path, orders: DatasetRef, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -54,6 +54,7 @@ def test_every_rule_is_translated(imported: ImportedSuite) -> None:
     assert [(one.rule.shown, one.reason) for one in left] == []
 
 
+@pytest.mark.more
 @pytest.mark.few(2)
 @pytest.mark.spark
 @pytest.mark.parametrize("table", TABLES)

@@ -25,6 +25,7 @@ def _check(data: st.DataObject, folder: Path) -> None:
     assert "dql failed" not in result.output, (result.output, document)
 
 
+@pytest.mark.more
 @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_any_value_in_a_rule_is_a_message(data: st.DataObject, tmp_path: Path) -> None:

@@ -452,6 +452,7 @@ def test_large_counts_stay_exact(terminal: Callable[..., Any]) -> None:
     assert facet["dataQualityMetrics"]["columnMetrics"]["x"]["nullCount"] == 2**53 + 3
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "text",
     [

@@ -122,6 +122,7 @@ def test_drift_of_categories_is_that_of_the_formulas(
 NUMBERS = st.lists(st.integers(-20, 20), min_size=1, max_size=80)
 
 
+@pytest.mark.more
 @settings(deadline=None)
 @given(NUMBERS, NUMBERS)
 def test_ks_is_the_largest_distance_of_two_cumulative_shares(day: Column, other: Column) -> None:
@@ -156,6 +157,7 @@ def test_a_value_that_the_reference_lacks_is_seen_among_few_numbers() -> None:
     assert value_of("psi(n, lag 1)", below) > 4
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("column", ["d", "n", "m"])
 def test_many_numbers_are_kept_in_steps_of_equal_share(column: str) -> None:
     random = Random(3)
@@ -401,6 +403,7 @@ def _column(random: Random, column: str) -> Column:
     return [None if random.random() < nulls else values[column]() for _ in range(size)]
 
 
+@pytest.mark.more
 @pytest.mark.spark
 def test_spark_keeps_of_random_columns_what_the_reference_keeps(spark: Any) -> None:
     from dqx_airflow.engine.measure import measure as measure_in_spark

@@ -101,7 +101,7 @@ def is_storable(case: ProofCase) -> bool:
     )
 
 
-@pytest.mark.few(6)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("most_rows", [FEW, MANY])
 @pytest.mark.parametrize("case", [case for case in COVERING if is_storable(case)], ids=str)
 def test_the_passes_of_a_conformance_suite_are_those_that_are_explained(
@@ -155,6 +155,7 @@ def orders() -> Table:
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("format", ["delta", "parquet"])
 @pytest.mark.parametrize(("most_rows", "most_bytes"), [(FEW, 4_000_000), (MANY, MANY)])
 @pytest.mark.parametrize("days", [1, 2])

@@ -56,7 +56,7 @@ def test_stored_groups_have_the_same_verdicts(case: Case) -> None:
     assert _show(plan, again) == [line.split(" | no row of")[0] for line in _show(plan, found)]
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(1)
 @pytest.mark.spark
 @pytest.mark.compiled
 @pytest.mark.parametrize("case", CASES, ids=str)

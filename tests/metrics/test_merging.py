@@ -76,6 +76,7 @@ def is_exact(metric: str, spark_type: str, *results: MetricValue) -> bool:
     return all(merge.is_exact(merged_type, result) for result in results)
 
 
+@pytest.mark.few(13, apart=True)
 @settings(max_examples=30)
 @pytest.mark.parametrize(("metric", "spark_type"), CALLS)
 @given(data=st.data())

@@ -206,6 +206,7 @@ def _decides_any_length(pattern: str) -> bool:
         return False
 
 
+@pytest.mark.more
 @pytest.mark.spark
 @pytest.mark.compiled
 def test_padding_of_char_columns_is_not_matched(spark: Any, tmp_path: Path) -> None:
@@ -222,6 +223,7 @@ def test_padding_of_char_columns_is_not_matched(spark: Any, tmp_path: Path) -> N
         spark.sql("DROP TABLE padded")
 
 
+@pytest.mark.more
 @pytest.mark.spark
 @pytest.mark.compiled
 def test_spark_finds_the_same_with_expressions_written_out(spark: Any) -> None:

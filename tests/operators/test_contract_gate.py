@@ -193,6 +193,7 @@ MAPPED = dag_file("""
 """)
 
 
+@pytest.mark.more
 def test_mapped_gates_are_judged_one_by_one(
     run_file: Callable[..., Run], spark_submit: SparkSubmit
 ) -> None:

@@ -48,6 +48,7 @@ def events(run: Run) -> list[dict[str, Any]]:
         return list(session.scalars(query))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("outcome", ["passed", "warned"])
 def test_a_pass_updates_the_asset_with_the_validated_version(
     run_file: RunFile, spark_submit: SparkSubmit, outcome: str
@@ -88,6 +89,7 @@ def test_a_pass_updates_the_asset_with_the_validated_version(
     }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("on_violation", ["fail", "skip", "warn"])
 def test_a_blocked_gate_updates_no_asset(
     run_file: RunFile, spark_submit: SparkSubmit, on_violation: str
@@ -129,6 +131,7 @@ def partitions(run: Run) -> list[tuple[str | None, dict[str, Any]]]:
 RANGE = 'date="2024-05-30..2024-06-01", gate="g", certify_partitions=True'
 
 
+@pytest.mark.few(2)
 @needs_airflow(3, 3)
 @pytest.mark.parametrize(
     ("given", "spark", "due"),
@@ -201,6 +204,7 @@ with DAG("DAG_ID_consumer", start_date=datetime(2024, 1, 1), schedule=[asset]):
 """
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("outcome", ["passed", "blocked"])
 def test_a_reference_and_an_alias_are_updated_only_after_a_pass(
     run_file: RunFile, spark_submit: SparkSubmit, outcome: str

@@ -119,6 +119,7 @@ def test_a_uri_with_an_underscore_in_its_scheme_gets_the_right_spelling(
 # The process
 
 
+@pytest.mark.more
 def test_an_unreachable_server_is_retried_without_showing_secrets(
     gate: Gates, spark_submit: SparkSubmit, monkeypatch: pytest.MonkeyPatch, log: Log
 ) -> None:
@@ -151,6 +152,7 @@ class Recorder(grpc.GenericRpcHandler):  # type: ignore[misc]
         context.abort(grpc.StatusCode.UNAUTHENTICATED, "Invalid token")
 
 
+@pytest.mark.more
 def test_headers_of_the_connection_reach_the_server(
     gate: Gates, spark_submit: SparkSubmit, monkeypatch: pytest.MonkeyPatch, log: Log
 ) -> None:

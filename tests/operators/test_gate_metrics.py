@@ -83,6 +83,7 @@ def test_a_run_is_counted_by_its_outcome_with_its_rows_and_assertions(
     }
 
 
+@pytest.mark.few(1)
 @needs_airflow(3, 3)
 @pytest.mark.parametrize("service", ["statsd", "otel"])
 def test_the_metrics_arrive_with_their_tags(

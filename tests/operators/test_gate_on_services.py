@@ -104,7 +104,7 @@ def stored(tmp_path: Path) -> Callable[[], list[Path]]:
 # The way of a whole task
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("report", "states", "deferrable"),
     [
@@ -146,6 +146,7 @@ def test_a_job_without_a_report_is_retried_as_another_job(
     assert first != second
 
 
+@pytest.mark.more
 def test_mapped_gates_share_a_submitter(
     run_file: Callable[..., Run], service: SparkService, spark_submit: SparkSubmit
 ) -> None:
@@ -171,6 +172,7 @@ def test_mapped_gates_share_a_submitter(
 # What the service gets
 
 
+@pytest.mark.more
 def test_a_long_request_takes_little_room_in_the_arguments(
     gate_there: Gates, spark_submit: SparkSubmit
 ) -> None:
@@ -554,6 +556,7 @@ def test_a_killed_deferred_task_cancels_its_job(
     assert service.jobs[0].is_cancelled
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("deferrable", [False, True])
 def test_a_task_that_takes_too_long_cancels_its_job(
     gate_there: Gates, service: SparkService, spark_submit: SparkSubmit, deferrable: bool
@@ -712,6 +715,7 @@ def test_a_submitter_must_be_made_again_by_the_triggerer(gate: Gates) -> None:
     )  # type: ignore[arg-type]
 
 
+@pytest.mark.more
 def test_a_dag_file_with_a_submitter_imports_no_provider_of_it() -> None:
     code = f"""
 import sys

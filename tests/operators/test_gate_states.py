@@ -160,6 +160,7 @@ def test_blocked_may_only_warn(run_dag: RunDag, spark_submit: SparkSubmit, log: 
     assert log.at("error") == []
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("promotes", [True, False])
 def test_what_becomes_of_the_rows_of_a_blocked_gate_is_chosen_and_said(
     run_dag: RunDag, spark_submit: SparkSubmit, log: Log, promotes: bool
@@ -179,6 +180,7 @@ def test_what_becomes_of_the_rows_of_a_blocked_gate_is_chosen_and_said(
     assert bool(report["validated"]) is promotes
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("on_violation", ["fail", "skip", "warn"])
 def test_broken_stops_the_pipeline_for_every_on_violation(
     run_dag: RunDag, spark_submit: SparkSubmit, on_violation: str
@@ -205,6 +207,7 @@ def test_a_missing_report_is_retried_as_configured(
     assert run.xcom("dqx_report")["outcome"] == "no report"
 
 
+@pytest.mark.more
 def test_an_infrastructure_error_is_overcome(run_dag: RunDag, spark_submit: SparkSubmit) -> None:
     spark_submit.will("exit=1", "passed")
     run = run_dag()
@@ -269,6 +272,7 @@ MAPPED = """DqlGateOperator.partial(task_id="gate", suite="orders.dql").expand(
     )"""
 
 
+@pytest.mark.more
 def test_mapped_gates_are_judged_one_by_one(run_dag: RunDag, spark_submit: SparkSubmit) -> None:
     spark_submit.will("by_dataset")
     run = run_dag(MAPPED.replace("NAMES", "['passed', 'blocked', 'warned']"))

@@ -64,6 +64,7 @@ def test_in_client_mode_the_driver_runs_in_the_python_of_the_worker(
     assert spark_submit.conf[PYTHON] == sys.executable
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     "given",
     [
@@ -118,6 +119,7 @@ def test_in_client_mode_the_jvm_starts_from_the_configured_archive(
     assert JVM not in spark_submit.conf
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("master", "env_vars_given", "expected"),
     [

@@ -128,6 +128,7 @@ def stored(tmp_path: Path) -> list[Path]:
     return [*(tmp_path / "results" / "_dqx_requests").glob("*")]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("deferrable", [False, True])
 def test_a_gate_waits_for_the_report_of_the_job_that_was_first(
     gate_there: Gates, twice: Twice, tmp_path: Path, log: Log, deferrable: bool
@@ -143,6 +144,7 @@ def test_a_gate_waits_for_the_report_of_the_job_that_was_first(
     assert f"was taken by another job: process {twice.took[0]} on" in "\n".join(refused.log)
 
 
+@pytest.mark.more
 def test_a_gate_says_how_the_job_ended_that_was_first(
     gate_there: Gates, twice: Twice, tmp_path: Path
 ) -> None:
@@ -178,6 +180,7 @@ def test_a_gate_does_not_wait_for_a_dead_job_and_the_next_try_has_one_of_its_own
     assert ended(gate_there, False) == "passed"
 
 
+@pytest.mark.more
 def test_a_job_that_no_one_follows_ends_with_its_gate(
     gate_there: Gates, twice: Twice, tmp_path: Path
 ) -> None:

@@ -42,6 +42,7 @@ def state_of(cell: str) -> str:
     return "success" if cell.startswith("**runs**") else cell.strip("`")
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("on_violation", "column"), [("fail", 1), ("skip", 2)])
 def test_the_table_of_trigger_rules_is_true(
     run_file: Callable[..., Run], spark_submit: SparkSubmit, on_violation: str, column: int

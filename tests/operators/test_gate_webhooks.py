@@ -134,6 +134,7 @@ def events_of(hook: Hook) -> list[dict[str, Any]]:
 TUESDAY = MONDAY + timedelta(days=1)
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("tasks", "expected"),
     [
@@ -216,6 +217,7 @@ def test_an_event_is_repeated_until_it_is_taken(hook: Hook, ended: Callable[...,
     assert len({(headers["webhook-id"], body) for headers, body in hook.posted}) == 1
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("status", "reason", "most"),
     [(404, "HTTP 404", 1), (302, "HTTP 302", 1), (307, "HTTP 307", 1), (0, "UnfinishedError", 5)],
@@ -386,6 +388,7 @@ def test_an_event_over_such_a_connection_is_not_lost_in_silence(
     assert str(mistake).startswith("its password is not base64")
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("password", "level", "found"),
     [("****", "problem", "hook: its password is not base64"), (SECRET, "ok", "hook")],
@@ -407,6 +410,7 @@ def test_the_doctor_finds_webhooks_that_lose_events(
     assert password not in answer[1]
 
 
+@pytest.mark.more
 def test_a_dead_webhook_takes_nothing_from_the_others(
     hook: Hook,
     ended: Callable[..., None],

@@ -25,6 +25,7 @@ print(*set(sys.modules) - before)
 """
 
 
+@pytest.mark.more
 def test_importing_a_gate_loads_nothing_heavy() -> None:
     printed = output_of([sys.executable, "-c", ADDED])
     added = printed.splitlines()[-1].split()  # Airflow 3.2 writes its log there, too

@@ -52,7 +52,7 @@ def verdicts_of(claim: str, values: dict[tuple[str], Any]) -> Verdict:
     return verdict
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_each_value_alone_and_all_together_have_the_verdict_of_a_full_judgement(
     claim: str, monkeypatch: pytest.MonkeyPatch

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from itertools import product
 
+import pytest
+
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, decimal_size
 from dqx_airflow.plan.decimal_sizes import exact_operands, exact_size, rounded_size
 
@@ -29,6 +31,7 @@ def test_a_product_with_a_literal_keeps_all_its_digits_behind_the_point() -> Non
         assert turned == (same, narrow)
 
 
+@pytest.mark.more
 def test_a_product_of_columns_leaves_digits_before_the_point_or_is_left_to_spark() -> None:
     for left, right in product(TYPES, TYPES):
         operands = exact_operands("*", left, right)

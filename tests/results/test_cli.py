@@ -167,6 +167,7 @@ def export_to(url: str, root: str, code: int) -> str:
     return " ".join(done.output.split())
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("before", [[], [503], [429, 500]])
 def test_export_posts_the_message_again_until_it_is_taken(
     root: str, receiver: Receiver, before: list[int], monkeypatch: pytest.MonkeyPatch
@@ -180,6 +181,7 @@ def test_export_posts_the_message_again_until_it_is_taken(
     ] * (len(before) + 1)  # fmt: skip
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("statuses", "code", "expected"),
     [
@@ -202,6 +204,7 @@ def test_a_message_that_is_not_taken_is_an_error_that_says_why(
     assert {authorization for _, authorization, _ in receiver.got} == {None}
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("url", "code", "expected"),
     [
@@ -228,6 +231,7 @@ def test_a_token_that_is_no_header_is_an_error(
     assert receiver.got == []
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["talks garbage", "resets"])
 @pytest.mark.usefixtures("receiver")
 def test_a_server_that_talks_no_http_is_no_connection(root: str, kind: str) -> None:
@@ -298,6 +302,7 @@ def test_a_missing_root_names_the_option() -> None:
         assert "DQX_RESULTS_ROOT" in result.stderr
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -38,6 +38,7 @@ def answer(views: duckdb.DuckDBPyConnection, title: str) -> list[dict[str, Any]]
     return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
 
+@pytest.mark.more
 @pytest.mark.few(4)
 @pytest.mark.parametrize("title", [panel["title"] for panel in PANELS])
 def test_each_panel_has_something_to_show(views: duckdb.DuckDBPyConnection, title: str) -> None:

@@ -40,6 +40,7 @@ def test_a_missing_store_is_empty(tmp_path: Path) -> None:
     assert opened.contract_runs({"a"}, "orders", DAY) == ()
 
 
+@pytest.mark.more
 def test_whole_reports_are_found_by_their_attempt(store: ResultsStore) -> None:
     first, second = sample_report(1), sample_report(2, attempt=2, minutes=5)
     other = sample_report(3, attempt=3)
@@ -71,6 +72,7 @@ def test_the_past_has_the_current_reports_up_to_a_day(store: ResultsStore) -> No
     assert rows == [()] * len(rows)
 
 
+@pytest.mark.more
 def test_the_limit_applies_to_each_gate(store: ResultsStore) -> None:
     for days_ago in range(4):
         store.write(on(days_ago))
@@ -81,6 +83,7 @@ def test_the_limit_applies_to_each_gate(store: ResultsStore) -> None:
     assert gates.count(RUN_KEY.gate) == 2
 
 
+@pytest.mark.more
 def test_rarely_run_gates_have_a_longer_past(store: ResultsStore) -> None:
     for days_ago in (0, 90, 180, 500):
         store.write(on(days_ago))
@@ -92,6 +95,7 @@ def test_the_first_of_all_days_has_a_past(store: ResultsStore) -> None:
     assert StoredResults(store.root).past_reports({"a"}, date.min) == ()
 
 
+@pytest.mark.more
 def test_a_store_compacted_meanwhile_is_still_read(store: ResultsStore) -> None:
     from deltalake import DeltaTable
 
@@ -106,6 +110,7 @@ def test_a_store_compacted_meanwhile_is_still_read(store: ResultsStore) -> None:
     assert dates_of(opened.past_reports({RUN_KEY.gate}, DAY)) == [2, 3]
 
 
+@pytest.mark.more
 def test_a_store_that_was_removed_and_made_again_is_opened_again(store: ResultsStore) -> None:
     opened = StoredResults(store.root)
     store.write(on(3))

@@ -64,6 +64,7 @@ def test_the_dates_that_are_still_blocked_are_listed(root: str) -> None:
     assert dql("--results-root", root, "--gate", "orders_to_silver").stdout.endswith(f"{line}\n")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("gate", "expected"),
     [
@@ -161,6 +162,7 @@ SELECTED = Selection(only=("rows",))
 BASEL, BERN = (("store", "basel"),), (("store", "bern"),)
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("missing", "judged", "is_listed"),
     [

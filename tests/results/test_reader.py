@@ -50,6 +50,7 @@ def test_only_the_report_of_exactly_that_attempt_is_read(tmp_path: Path) -> None
     assert read_report(root, replace(RUN_KEY, gate="nobody"), "attempt-1") is None
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("version", ["0.1.0", "0.2.0"])
 def test_a_store_of_an_earlier_version_is_read_written_and_migrated(
     tmp_path: Path, version: str

@@ -685,6 +685,7 @@ CASES: dict[str, tuple[Callable[[Lake], object], list[tuple[int, str, str]]]] = 
 }
 
 
+@pytest.mark.few(16, apart=True)
 @pytest.mark.parametrize("case", CASES)
 def test_what_differs_is_named_with_its_version_and_author(lake: Lake, case: str) -> None:
     change, expected = CASES[case]
@@ -780,6 +781,7 @@ def test_a_key_that_cannot_be_used_stops_before_anything_is_promoted(tmp_path: P
             signing_key({"DQX_RECEIPT_KEY": path})
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     ("change", "expected"),
     [
@@ -862,6 +864,7 @@ class TestTheCommand:
         assert len(str(lake.verify()).splitlines()) == 3
         assert "\x1b" not in str(lake.verify())
 
+    @pytest.mark.few(2)
     @pytest.mark.parametrize(
         ("table", "message"),
         [

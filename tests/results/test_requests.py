@@ -132,6 +132,7 @@ def raced(root: str, options: dict[str, str] | None, gap_s: float, rounds: int) 
 ROUNDS = [pytest.param(15), pytest.param(150, marks=pytest.mark.nightly)]
 
 
+@pytest.mark.more
 @pytest.mark.few(1)
 @pytest.mark.parametrize("gap_s", [0, 0.002, 0.01])
 @pytest.mark.parametrize("rounds", ROUNDS)
@@ -147,6 +148,7 @@ def bucket() -> Iterator[SmallS3]:
         yield store
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("rounds", ROUNDS)
 def test_of_jobs_that_come_at_once_one_gets_the_request_from_an_object_store(
     bucket: SmallS3, rounds: int
@@ -154,6 +156,7 @@ def test_of_jobs_that_come_at_once_one_gets_the_request_from_an_object_store(
     raced("s3://lake/dqx", bucket.options, 0, rounds)
 
 
+@pytest.mark.more
 def test_without_the_right_to_delete_one_job_gets_the_request_and_says_so(bucket: SmallS3) -> None:
     place = locate("s3://lake/dqx", bucket.options)
     address = store_request(place, sample_request("s3://lake/dqx"))

@@ -64,6 +64,7 @@ def numbers_in(found: Any) -> list[tuple[Any, Any]]:
     return [*inner, (found["value"], found["scaled_value"])] if "scaled_value" in found else inner
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "command",
     [
@@ -103,6 +104,7 @@ def test_stored_rows_messages_and_events_have_both_numbers(report: GateReport) -
 HEAD = ["run_id", "gate", "date", "map_index", "scheduler_run"]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "command",
     [

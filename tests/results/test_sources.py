@@ -105,6 +105,7 @@ def test_a_store_of_an_older_version_gets_the_table_and_the_column(tmp_path: Pat
     }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("text", ["it's", '"', "\\", "a\r\nb", "\U0001f600", ""])
 def test_a_source_survives_a_round_trip(tmp_path: Path, text: str) -> None:
     source = SourceFile("odd.dql", text)

@@ -120,6 +120,7 @@ def test_concurrent_creators_of_a_store_lose_nothing(tmp_path: Path) -> None:
         )
 
 
+@pytest.mark.more
 def test_concurrent_writers_of_one_run_write_it_once(tmp_path: Path) -> None:
     write_at_once(tmp_path, [[1, 2, 3]] * 4)
     assert rows(tmp_path, RUNS) == 3

@@ -63,6 +63,7 @@ def test_a_waiver_is_stored_listed_and_ended(root: str) -> None:
     assert dql("waivers", "end", one["id"], "--results-root", root).exit_code == 2
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("assertion", "more", "message"),
     [

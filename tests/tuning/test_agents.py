@@ -175,6 +175,7 @@ def test_agents_train_together_over_checkpoints(path: Path, tmp_path: Path) -> N
     assert masked(agent)[-2:].tolist() == [1.0, 0.0]
 
 
+@pytest.mark.more
 def test_an_agent_learns_from_stored_results(tmp_path: Path, path: Path) -> None:
     back = TODAY - FIRST
     root, late = str(tmp_path / "results"), TODAY - timedelta(days=2)

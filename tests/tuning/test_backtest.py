@@ -241,6 +241,7 @@ def moving(claim: str) -> nodes.Suite:
     return sound_suite(MOVING.format(claim=claim))
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("claim", "is_quick"),
     [

@@ -152,6 +152,7 @@ def test_a_proposed_suite_and_a_proposal_are_tried(here: Path) -> None:
     assert Path("suite.dql").read_text() == SUITE
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -188,6 +189,7 @@ def test_names_cannot_draw(here: Path) -> None:
     assert "&lt;script&gt;&amp;" in page
 
 
+@pytest.mark.more
 def test_no_spark_is_started(here: Path) -> None:
     code = (
         "import sys\nfrom dqx_airflow.cli.main import app\n"

@@ -92,6 +92,7 @@ def test_damaged_lines_are_reported_on_stderr(path: Path) -> None:
     assert "suite.dql.history:7:1" in done.stderr
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("to", "values"),
     [
@@ -135,6 +136,7 @@ def approve(path: Path, *proposals: Proposal) -> None:
         apply_proposals(SuiteFile(path, "suite.dql"), [Approval(proposal, "ada")])
 
 
+@pytest.mark.more
 def test_a_rollback_undoes_forms_and_profiles_and_entry_0_is_before_everything(path: Path) -> None:
     approve(path, Proposal("Orders", "autotuner", form=FORM))
     with_form = path.read_text()
@@ -167,6 +169,7 @@ def test_a_rollback_undoes_forms_and_profiles_and_entry_0_is_before_everything(p
     assert path.read_text() == with_both, "a rollback of a rollback"
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
 def test_a_profile_and_a_form_of_one_proposal_are_undone_together(
     path: Path, line_end: str

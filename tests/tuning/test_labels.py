@@ -116,6 +116,7 @@ def test_the_last_label_applies_and_all_are_kept(root: Path) -> None:
     assert last.run_id == found["run_id"]
 
 
+@pytest.mark.more
 def test_people_who_contradict_each_other_are_named(root: Path) -> None:
     alert = ("--date", "2024-12-03", "--assertion", "orders.volume.min_rows")
     assert label(*alert, "--false-positive", "--author", "ada") == "1 labeled\n"
@@ -228,6 +229,7 @@ def test_many_alerts_are_labelled_from_a_file(root: Path) -> None:
     assert "has no column label" in label("--from-csv", "other.csv", code=2)
 
 
+@pytest.mark.more
 def test_labels_survive_prune_and_optimize(root: Path) -> None:
     label("--date", "2024-12-03", "--assertion", "orders.volume.min_rows", "--false-positive")
     label("--date", "2024-12-04", "--assertion", "orders.volume.min_rows", "--true-positive")

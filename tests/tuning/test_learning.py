@@ -89,6 +89,7 @@ def test_a_reward_is_the_negative_cost_of_a_day() -> None:
     assert false_alarms == env.cost(env.today).false_alarms > 0
 
 
+@pytest.mark.more
 def test_days_that_stop_early_and_issues_seen_twice_are_rewarded() -> None:
     twins = {"bronze": past(60), "silver": past(60, name="T")}
     env = ThresholdEnv(twins, episode=60)

@@ -125,7 +125,7 @@ def dql(line: str) -> str:
     return done.output
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_commands_know_each_instance(case: Case, here: Path) -> None:
     block = case.block("runs")

@@ -137,6 +137,7 @@ def test_each_suggested_line_holds_on_the_past_days_and_notices_its_fault(lake: 
     assert [text for text in lines if not after[text]["noticed_by"]] == []
 
 
+@pytest.mark.more
 def test_the_same_seed_hits_the_same_rows(lake: Path) -> None:
     text = suite("num_rows() > 0")
     first = mutate(text, "--format", "json")
@@ -144,12 +145,14 @@ def test_the_same_seed_hits_the_same_rows(lake: Path) -> None:
     assert mutate(text, "--format", "json", "--seed", "1") != first
 
 
+@pytest.mark.more
 def test_what_only_warns_is_said_and_does_not_count(lake: Path) -> None:
     fault = faults(suite("num_rows() >= 28 severity P3"))["30% of the rows are lost"]
     assert (fault["noticed_by"], fault["warned_by"]) == ([], ["claim 0"])
     assert "    only warns: claim 0" in mutate(suite("num_rows() >= 28 severity P3"))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("claim", "reason"),
     [
@@ -166,6 +169,7 @@ def test_what_cannot_be_judged_is_said_and_notices_nothing(
     assert [fault for fault in done["faults"] if "claim 0" in fault["noticed_by"]] == []
 
 
+@pytest.mark.more
 def test_a_score_below_the_least_one_ends_with_1(lake: Path) -> None:
     text = suite("num_rows() between 28 and 32")
     score = 100 * json.loads(mutate(text, "--format", "json"))["score"]
@@ -186,6 +190,7 @@ def test_quiet_is_the_score_and_verbose_lists_what_blocks(lake: Path) -> None:
     assert added in verbose
 
 
+@pytest.mark.more
 def test_junit_has_a_failure_for_each_missed_fault(lake: Path) -> None:
     text = suite("num_rows() >= 28")
     root = ET.fromstring(mutate(text, "--format", "junit"))
@@ -209,6 +214,7 @@ def test_a_large_day_is_a_sample(lake: Path) -> None:
     assert f"orders on {LAST}: 20 of 3" in mutate(suite("null_count(id) == 0"), "--rows", "20")
 
 
+@pytest.mark.more
 def test_what_a_sample_says_is_said_to_be_of_a_sample_and_limits_no_number_of_rows(
     lake: Path,
 ) -> None:
@@ -232,6 +238,7 @@ def test_of_a_sample_without_dates_no_line_needs_another_day(lake: Path) -> None
     assert "lag" not in done.output
 
 
+@pytest.mark.more
 def test_the_fine_day_is_the_last_one_that_passed_in_the_version_of_then(lake: Path) -> None:
     text = suite("num_rows() >= 28", "null_count(amount) == 0")
     Path("orders.dql").write_text(text)
@@ -457,6 +464,7 @@ def test_memory_and_spark_hit_the_same_rows(spark: Any) -> None:
     assert len({*in_spark}) > 40
 
 
+@pytest.mark.more
 def test_rows_of_one_time_are_late_together(lake: Path) -> None:
     """The last tenth by time ends between two times, as `updated_at >= ...` does in Spark."""
     made = orders()

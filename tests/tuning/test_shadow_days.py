@@ -138,6 +138,7 @@ def test_values_of_a_shadow_can_be_applied(here: Path) -> None:
     assert "enforce" in dql("tune", "history", "suite.dql", "--tunable", "LEAST")
 
 
+@pytest.mark.more
 def test_a_shadow_value_out_of_bounds_is_refused(here: Path) -> None:
     Path("next.dql").write_text(SUITE.replace("10 tunable [1, 100]", "500 tunable [1, 1000]"))
     output = dql(

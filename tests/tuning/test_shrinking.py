@@ -96,6 +96,7 @@ def rows_in(text: str) -> dict[str, str]:
     }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("claim", "rows"),
     [
@@ -193,6 +194,7 @@ INCIDENTS: dict[str, tuple[str, list[Any], dict[str, str]]] = {
 }
 
 
+@pytest.mark.few(4)
 @pytest.mark.parametrize("incident", INCIDENTS)
 def test_other_rules_judge_the_test_as_the_day(here: Path, incident: str) -> None:
     """A rule that lets the incident pass makes the test fail, and no other one does."""
@@ -274,6 +276,7 @@ def test_pytest_runs_what_was_written_and_finds_a_weaker_rule(lake: Path) -> Non
     assert "1 passed" in run().stdout
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize(
     ("claims", "arguments", "problem"),
     [
@@ -294,6 +297,7 @@ def test_what_cannot_be_a_test_is_an_error_with_a_hint(
     assert "help: " in output
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("location", "problem"),
     [

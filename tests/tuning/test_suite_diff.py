@@ -150,6 +150,7 @@ TURNS = {
 }
 
 
+@pytest.mark.few(7)
 @pytest.mark.parametrize("case", TURNS)
 def test_each_changed_assertion_names_the_days_that_turn(here: Path, case: str) -> None:
     old, new, expected = TURNS[case]
@@ -258,6 +259,7 @@ SETTINGS = {
 }
 
 
+@pytest.mark.few(3)
 @pytest.mark.parametrize("case", SETTINGS)
 def test_every_output_has_a_weaker_setting_with_the_days(here: Path, case: str) -> None:
     text, name, facts = SETTINGS[case]
@@ -286,6 +288,7 @@ WITHOUT_SUITE = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("case", WITHOUT_SUITE)
 def test_settings_that_are_nearest_to_no_suite_are_compared(here: Path, case: str) -> None:
     settings, removed, paths = WITHOUT_SUITE[case]
@@ -300,6 +303,7 @@ def test_settings_that_are_nearest_to_no_suite_are_compared(here: Path, case: st
     assert "| | setting | was | is |" in dql("diff", *paths, "--format", "markdown")
 
 
+@pytest.mark.more
 def test_a_gate_below_another_folder_has_its_days(here: Path) -> None:
     gate = '[datasets.orders]\npath = "o"\n[gates.orders]\nsuite = "../suites/orders.dql"\n'
     commit({"team/dqx.toml": gate})
@@ -308,6 +312,7 @@ def test_a_gate_below_another_folder_has_its_days(here: Path) -> None:
     assert sum(map(len, change["turned"].values())) == 4
 
 
+@pytest.mark.more
 def test_a_default_turns_no_day_of_a_gate_with_its_own_value(here: Path) -> None:
     gate = '[datasets.orders]\npath = "o"\n[gates.orders]\nsuite = "suites/orders.dql"\n'
     commit({"dqx.toml": f'{gate}fail_on = "P1"\n'})
@@ -358,6 +363,7 @@ def test_values_of_any_gate_judge_a_suite_that_none_runs_yet(here: Path, case: s
     assert change["turned"] == {"blocked -> passed": ["2024-12-03", "2024-12-05"]}
 
 
+@pytest.mark.more
 def test_values_of_another_table_of_that_name_judge_nothing(here: Path, tmp_path: Path) -> None:
     root = str(tmp_path / "both")
     new = 'suite "New" { check "Volume" on orders { assert num_rows() >= 20 name "v" } }'
@@ -402,6 +408,7 @@ def test_what_stored_values_do_not_decide_is_said_with_the_reason(here: Path) ->
     assert "no results under" in dql("diff", "--backtest", "--results-root", "empty", code=2)
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("form", ["text", "json", "markdown", "github", "sarif"])
 def test_a_path_that_never_was_is_an_error(here: Path, form: str) -> None:
     Path("empty").mkdir()
@@ -549,6 +556,7 @@ def test_a_contract_whose_rule_only_informs_no_longer_blocks(here: Path) -> None
     assert "::warning file=orders.odcs.yaml,line=13," in machine
 
 
+@pytest.mark.more
 def test_a_renamed_contract_is_judged_by_the_values_of_the_old_one(here: Path) -> None:
     contract = read_contract(SourceFile("orders.odcs.yaml", CONTRACT)).contract
     assert contract is not None
@@ -591,6 +599,7 @@ def run(script: list[str]) -> str:
     return output_of(["bash", "-e", "-c", "\n".join(commands)], env={**os.environ, "PATH": path})
 
 
+@pytest.mark.more
 def test_the_github_workflow_of_the_docs_runs(
     merge_request: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -616,6 +625,7 @@ def notes(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
         yield bodies
 
 
+@pytest.mark.more
 def test_the_gitlab_job_of_the_docs_runs(
     merge_request: None, notes: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

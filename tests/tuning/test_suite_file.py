@@ -35,6 +35,7 @@ WRITTEN = (
 )
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 def test_only_the_values_change(tmp_path: Path, end: str, mark: str) -> None:

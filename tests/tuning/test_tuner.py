@@ -226,6 +226,7 @@ def test_tunables_that_share_an_assertion_move_together() -> None:
     )
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "marks", [{"severity": "P0"}, {"annotation": "@required"}, {"severity": "P0", "claim": "<= M"}]
 )
@@ -301,6 +302,7 @@ def test_without_a_labelled_issue_a_limit_has_a_margin_that_lets_no_double_or_ha
     assert "(0 known issues beyond)" in found.proposal.reason
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_a_simulated_year_is_tuned_to_fewer_false_alarms_and_no_more_misses(seed: int) -> None:
     """Half a year to learn from, with a few labels, and the half after it."""

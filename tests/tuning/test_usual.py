@@ -138,6 +138,7 @@ def alarms(
     return found
 
 
+@pytest.mark.more
 def test_growth_weekdays_and_month_ends_raise_no_alarm() -> None:
     dates, values = volumes(lambda day: 1.004**day)
     month_ends = [
@@ -148,6 +149,7 @@ def test_growth_weekdays_and_month_ends_raise_no_alarm() -> None:
     assert alarms(dates, month_ends) == []
 
 
+@pytest.mark.more
 @pytest.mark.few(1)
 @pytest.mark.parametrize("factor", [0.6, 1.7])
 def test_a_shift_alarms_for_two_days_and_its_new_level_is_as_closely_watched(factor: float) -> None:
@@ -157,7 +159,7 @@ def test_a_shift_alarms_for_two_days_and_its_new_level_is_as_closely_watched(fac
     assert alarms(dates, values) == [150, 151, 185]
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", Kind)
 def test_a_label_accepts_a_shift_at_once_and_its_new_level_is_as_closely_watched(
     kind: Kind,
@@ -172,6 +174,7 @@ def test_a_week_of_lower_prices_alarms_for_two_days() -> None:
     assert alarms(dates, prices, Kind.OTHER) == [150, 151]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", Kind)
 @pytest.mark.parametrize("factor", [0.001, 3.6])
 def test_another_unit_alarms_until_a_person_says_that_it_is_fine(kind: Kind, factor: float) -> None:
@@ -181,6 +184,7 @@ def test_another_unit_alarms_until_a_person_says_that_it_is_fine(kind: Kind, fac
     assert said == list(range(150, 161))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("level", [0.05, 0.3, 0.55, 0.9])
 @pytest.mark.parametrize("factor", [0.001, 0.28])
 def test_another_unit_of_a_mean_below_one_alarms_until_a_person_says_that_it_is_fine(
@@ -195,12 +199,14 @@ def test_another_unit_of_a_mean_below_one_alarms_until_a_person_says_that_it_is_
     assert alarms(dates, means, Kind.OTHER) == list(range(150, 180))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", Kind)
 def test_another_sign_does_not_become_usual_by_itself(kind: Kind) -> None:
     dates, values = volumes(lambda day: -1 if day >= 150 else 1, days=180)
     assert alarms(dates, values, kind) == list(range(150, 180))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", Kind)
 def test_a_negative_day_before_does_not_let_another_unit_become_usual(kind: Kind) -> None:
     dates, values = volumes(lambda day: 0.28 if day >= 150 else 1, days=180)
@@ -208,6 +214,7 @@ def test_a_negative_day_before_does_not_let_another_unit_become_usual(kind: Kind
     assert alarms(dates, values, kind) == list(range(150, 180))
 
 
+@pytest.mark.more
 def test_a_negative_day_before_does_not_let_a_double_or_a_half_load_pass() -> None:
     chance = random.Random(8)
     dates = [LAST - timedelta(days=140 - number) for number in range(140)]
@@ -225,6 +232,7 @@ def test_a_shift_that_no_one_labels_alarms_for_a_quarter() -> None:
     assert alarms(dates, values) == list(range(150, 245))
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", Kind)
 def test_days_that_differ_by_much_have_limits_from_the_first_weeks_on(kind: Kind) -> None:
     chance = random.Random(5)
@@ -234,6 +242,7 @@ def test_days_that_differ_by_much_have_limits_from_the_first_weeks_on(kind: Kind
         assert limits is not None, known
 
 
+@pytest.mark.more
 @pytest.mark.parametrize("kind", Kind)
 def test_another_unit_does_not_become_usual_in_a_short_past_either(kind: Kind) -> None:
     chance = random.Random(8)
@@ -245,11 +254,13 @@ def test_another_unit_does_not_become_usual_in_a_short_past_either(kind: Kind) -
         assert not limits.low <= values[known] <= limits.high, known
 
 
+@pytest.mark.more
 def test_a_labelled_campaign_does_not_let_a_later_shift_become_usual() -> None:
     dates, values = volumes(lambda day: 3 if day == 150 else 4 if day >= 165 else 1, days=180)
     assert alarms(dates, values, labels={150: False}) == [150, *range(165, 180)]
 
 
+@pytest.mark.more
 def test_a_double_load_fails_on_a_day_of_the_month_that_varies() -> None:
     chance = random.Random(9)
     dates = [date(2024, 12, 1) - timedelta(days=153 - number) for number in range(154)]
@@ -264,6 +275,7 @@ def test_a_double_load_fails_on_a_day_of_the_month_that_varies() -> None:
     assert limits.low > limits.expected / 2
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(("noise", "always_fails"), [(0.15, True), (0.4, False)])
 def test_half_and_double_always_fail_unless_they_are_noise(
     noise: float, always_fails: bool
@@ -277,12 +289,14 @@ def test_half_and_double_always_fail_unless_they_are_noise(
     assert (limits.low > limits.expected / 2) == always_fails
 
 
+@pytest.mark.more
 def test_a_leak_that_stays_alarms_each_day() -> None:
     dates, values = volumes(lambda day: 4 if day >= 150 else 1, days=180)
     shares = [value / 1e6 for value in values]
     assert alarms(dates, shares, Kind.OTHER) == list(range(150, 180))
 
 
+@pytest.mark.more
 def test_days_of_which_half_and_double_are_noise_have_no_limit_of_a_load() -> None:
     chance = random.Random(1)
     dates = [LAST - timedelta(days=300 - number) for number in range(300)]
@@ -297,6 +311,7 @@ def test_the_day_after_a_campaign_is_usual() -> None:
     assert alarms(dates, campaign) == [150, 151]
 
 
+@pytest.mark.more
 def test_labelled_issues_never_enter_the_baseline() -> None:
     dates, values = volumes(lambda day: 0.5 if 150 <= day < 162 else 1)
     assert alarms(dates, values) == [150, 151]
@@ -324,6 +339,7 @@ def test_holidays_of_a_country_are_known_also_when_they_move() -> None:
     assert known == set()
 
 
+@pytest.mark.more
 def test_a_volume_that_is_zero_on_a_weekday_is_so_again_and_zero_elsewhere_is_not_usual() -> None:
     chance = random.Random(7)
     dates = [LAST - timedelta(days=150 - number) for number in range(150)]
@@ -339,6 +355,7 @@ def test_a_volume_that_is_zero_on_a_weekday_is_so_again_and_zero_elsewhere_is_no
             assert number in alarms(dates, changed, Kind.VOLUME), (size, wrong)
 
 
+@pytest.mark.more
 @pytest.mark.few(1)
 @pytest.mark.parametrize("kind", Kind)
 def test_no_values_whatever_they_are_make_limits_that_let_everything_pass(kind: Kind) -> None:
@@ -364,6 +381,7 @@ def test_shares_near_none_and_near_all_have_limits_of_their_own() -> None:
         assert alarms(dates, [*values[:140], bad, *values[141:]], Kind.OTHER) == [140]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("is_complement", [False, True])
 def test_a_single_row_of_few_is_no_alarm_where_a_share_is_none_on_most_days(
     is_complement: bool,
@@ -395,6 +413,7 @@ NONE_ON_SOME_DAYS: Mapping[str, Callable[[int], float]] = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("is_complement", [False, True])
 @pytest.mark.parametrize("case", NONE_ON_SOME_DAYS)
 def test_days_without_are_no_days_of_few_rows_if_more_than_chance_decides(

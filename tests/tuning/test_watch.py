@@ -95,6 +95,7 @@ def test_without_history_it_neither_blocks_nor_claims_anything() -> None:
     assert "3 of the 126 days before have a value, at least 14" in (skipped[0].reason or "")
 
 
+@pytest.mark.more
 def test_stored_days_are_judged_again_as_a_gate_did(tmp_path: Path) -> None:
     store, database = ResultsStore(str(tmp_path)), orders(email=None, hour=6)
     for number in range(DAYS):
@@ -117,6 +118,7 @@ def test_stored_days_are_judged_again_as_a_gate_did(tmp_path: Path) -> None:
     assert last["orders.watch.fresh.loaded_at"] is Status.FAILED
 
 
+@pytest.mark.more
 def test_an_enforced_claim_is_written_into_the_check_and_blocks(tmp_path: Path) -> None:
     path = tmp_path / "orders.dql"
     path.write_text(SUITE.replace("watch orders", 'watch orders holidays "US"'))
@@ -166,6 +168,7 @@ def drift_in(database: Any, number: int, text: str = DRIFT) -> dict[str, Verdict
     return {name.removeprefix(mark): one for name, one in found if name.startswith(mark)}
 
 
+@pytest.mark.more
 def test_drift_is_claimed_on_request_where_it_is_more_than_chance_and_than_usual() -> None:
     days = 45
     for share, rows, failed in ((0.6, 100, set()), (0.1, 100, {"country"}), (0.1, 8, set())):

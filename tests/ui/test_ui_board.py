@@ -205,6 +205,7 @@ def test_the_board_shows_when_each_gate_last_ran(get: Get, scene: Scene) -> None
     assert "failing for 1 run 2 hours ago ada" in page.text
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("hours", "paused", "expected"),
     [

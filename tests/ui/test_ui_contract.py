@@ -99,6 +99,7 @@ def test_versions_are_listed_with_coverage_and_first_and_last_run(get: Get, scen
     assert page.links["3 passed"] == f"{runs}&outcome=passed&from=2024-03-15&to=2024-03-18"
 
 
+@pytest.mark.more
 def test_versions_older_than_the_board_are_listed(get: Get, scene: Scene) -> None:
     a_history(scene)
     first = under(90, KEPT, days_ago=300, contract=replace(ORDERS, version="1.0.0"))
@@ -239,6 +240,7 @@ def test_every_page_about_a_gate_leads_to_its_contract(get: Get, tab: Get, scene
         assert "Contract orders" in Html(get(href).text).text
 
 
+@pytest.mark.more
 def test_of_many_gates_the_worst_are_shown_and_the_board_has_the_rest(
     get: Get, scene: Scene
 ) -> None:

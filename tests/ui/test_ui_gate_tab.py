@@ -77,6 +77,7 @@ def test_the_past_is_drawn_with_its_limit_and_the_active_profiles(tab: Get, scen
     assert "last 11 runs" in page.text
 
 
+@pytest.mark.more
 def test_the_history_of_a_run_has_no_later_runs(tab: Get, scene: Scene) -> None:
     scene.ran(report_of())
     scene.ran(report_of(2, on=DAY + timedelta(days=1)), number=2)
@@ -146,6 +147,7 @@ def test_ages_read_as_durations(tab: Get, scene: Scene) -> None:
     assert "2 hours 30 minutes" in Html(tab().text).text
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("root", ["", "/nowhere/at/all", "file"])
 def test_without_the_store_the_tab_uses_the_task_summary(
     tab: Get, scene: Scene, root: str, monkeypatch: pytest.MonkeyPatch
@@ -263,6 +265,7 @@ def test_instances_of_a_mapped_gate_are_chosen_from(tab: Get, scene: Scene) -> N
     assert "✕ blocked lake.gate" in Html(tab(map_index="1").text).text
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("index", ["{MAP_INDEX}", "%7BMAP_INDEX%7D", "", "-1", "1e3", "x" * 5000])
 def test_an_invalid_map_index_is_accepted(tab: Get, scene: Scene, index: str) -> None:
     scene.ran(report_of())
@@ -390,6 +393,7 @@ def test_the_quarantine_location_is_shown(tab: Get, scene: Scene) -> None:
     assert "5 s3://bad" in Html(tab().text).text
 
 
+@pytest.mark.more
 def test_passed_assertions_are_folded_and_can_be_filtered(get: Get, tab: Get, scene: Scene) -> None:
     good = tuple(replace(NULLS, name=f"good_{i}", column="id") for i in range(5))
     mild = replace(VIOLATED, severity=Severity.P3)

@@ -69,7 +69,7 @@ def assert_harmless(answer: Response) -> Html:
     return page
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_strings_of_a_report_are_escaped(get: Get, tab: Get, scene: Scene, text: str) -> None:
     stored = text.replace("\x00", "")  # neither Delta nor a database keeps it
@@ -112,7 +112,7 @@ def test_strings_of_a_report_are_escaped(get: Get, tab: Get, scene: Scene, text:
         assert_harmless(get(page))
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(1)
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_parameters_are_escaped(get: Get, tab: Get, scene: Scene, text: str) -> None:
     text = text[:5000]  # servers refuse longer addresses
@@ -175,6 +175,7 @@ ODD: dict[str, object] = {
 }
 
 
+@pytest.mark.few(6, apart=True)
 @pytest.mark.parametrize("pushed", ODD.values(), ids=ODD)
 @pytest.mark.parametrize("operator", ["DqlGateOperator", "PythonOperator"])
 def test_no_task_summary_breaks_a_page(

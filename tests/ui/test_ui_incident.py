@@ -72,6 +72,7 @@ def form_of(page: str, kind: str) -> dict[str, str]:
     return form
 
 
+@pytest.mark.more
 def test_neighbouring_open_slices_are_shown_with_all_dates_and_failures(
     get: Get, scene: Scene
 ) -> None:
@@ -111,6 +112,7 @@ def test_of_several_suites_the_blocking_one_is_shown(get: Get, scene: Scene) -> 
     assert "orders.id.null_share" in page.text
 
 
+@pytest.mark.more
 def test_all_suites_that_stopped_the_task_are_on_one_page(
     get: Get, post: Get, scene: Scene
 ) -> None:
@@ -139,6 +141,7 @@ def test_all_suites_that_stopped_the_task_are_on_one_page(
     assert "both suites" in get(HERE).text
 
 
+@pytest.mark.more
 def test_an_incident_shows_its_contacts(get: Get, scene: Scene) -> None:
     scene.dag(owners="carla")
     days_of(scene, "pb")
@@ -178,6 +181,7 @@ def repaired(scene: Scene, number: int, on: date, **changes: Any) -> None:
     )
 
 
+@pytest.mark.more
 def test_a_repaired_incident_stays_with_its_times_and_its_link(
     get: Get, post: Get, scene: Scene
 ) -> None:
@@ -205,6 +209,7 @@ def test_the_link_stays_when_airflow_has_forgotten_the_runs(get: Get, scene: Sce
     assert "Airflow no longer knows these runs: trigger the DAG for the dates." in page.text
 
 
+@pytest.mark.more
 def test_the_link_stays_when_a_gate_of_several_suites_is_forgotten_or_has_a_new_name(
     get: Get, scene: Scene
 ) -> None:
@@ -242,6 +247,7 @@ def form_choices(html: str) -> list[tuple[str, str]]:
     return re.findall(r'<option value="([^"]+)">([^<]+)</option>', html)
 
 
+@pytest.mark.more
 def test_a_group_is_detected_with_its_first_verdict_and_taken_by_who_took_one_of_it(
     get: Get, post: Get, scene: Scene
 ) -> None:
@@ -303,6 +309,7 @@ def test_an_editor_of_the_dag_acknowledges_and_comments(get: Get, post: Get, sce
     assert "No one has it yet" not in page.text
 
 
+@pytest.mark.more
 def test_a_note_belongs_to_its_incident_only(get: Get, post: Get, scene: Scene) -> None:
     days_of(scene, "bpb")
     post("incident", **form_of(get(HERE, "eve").text, "comment"), reason="a new one")
@@ -385,6 +392,7 @@ def test_the_open_slices_are_listed_oldest_first_and_cleared_in_order(
     assert post("slices", **form).status_code == 409  # they wait already
 
 
+@pytest.mark.more
 def test_only_who_may_clear_the_tasks_gets_the_buttons(get: Get, post: Get, scene: Scene) -> None:
     waiting_days(scene)
     form = form_of(get(HERE, "eve").text, "clear")
@@ -452,6 +460,7 @@ def audited(scene: Scene) -> list[tuple[str, str]]:
     return [(event, owner) for event, owner in rows]
 
 
+@pytest.mark.more
 def test_the_data_of_a_blocked_gate_is_accepted_on_its_tab(
     tab: Get, get: Get, post: Get, scene: Scene
 ) -> None:
@@ -473,6 +482,7 @@ def test_the_data_of_a_blocked_gate_is_accepted_on_its_tab(
     assert "the shop was shut" in get(HERE).text
 
 
+@pytest.mark.more
 def test_the_incident_accepts_one_of_its_slices(get: Get, post: Get, scene: Scene) -> None:
     scene.dag()
     for number, on in enumerate((DAY, DAY - timedelta(days=1)), start=1):
@@ -522,6 +532,7 @@ def test_what_no_one_can_accept_says_why(
     assert notes(scene) == []
 
 
+@pytest.mark.more
 def test_an_accepted_report_is_shown_as_such(tab: Get, get: Get, scene: Scene) -> None:
     report = scene.ran(known(report_of()), state="success")
     how = Acceptance(report.run_id, "eve", "a holiday", NOON)
@@ -551,6 +562,7 @@ def rows_from(country: str, count: int) -> tuple[FailingRow, ...]:
     return (FailingRow("orders", "id is null", json.dumps(cells)),) * count
 
 
+@pytest.mark.more
 def test_what_changed_is_on_the_incident_and_on_the_tab(tab: Get, get: Get, scene: Scene) -> None:
     orders = DatasetSnapshot("orders", "s3://lake/orders", "delta", 98, 5000)
     scene.ran(
@@ -663,6 +675,7 @@ def test_each_action_has_its_own_form_with_its_own_field(get: Get, tab: Get, sce
         assert [field for field in page.all("textarea") if "required" in field]
 
 
+@pytest.mark.more
 def test_the_card_says_what_clearing_does_and_keeps_what_was_typed(
     get: Get, post: Get, scene: Scene
 ) -> None:

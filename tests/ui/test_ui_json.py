@@ -73,6 +73,7 @@ def week(scene: Scene) -> Scene:
     return scene
 
 
+@pytest.mark.few(4, apart=True)
 @pytest.mark.usefixtures("week")
 @pytest.mark.parametrize(
     "page",
@@ -103,6 +104,7 @@ def test_an_answer_is_what_its_description_says(get: Get, page: str) -> None:
     )
 
 
+@pytest.mark.few(3, apart=True)
 @pytest.mark.usefixtures("week")
 @pytest.mark.parametrize("page", ANSWERS)
 def test_json_is_for_those_who_may_see_the_page(get: Get, page: str) -> None:
@@ -137,6 +139,7 @@ def test_a_list_has_the_filters_and_the_pages_of_its_page(get: Get) -> None:
     assert report["assertions"][0]["verdict"]["value"] == pytest.approx(1 / 3)
 
 
+@pytest.mark.more
 @pytest.mark.usefixtures("week")
 def test_hidden_values_are_hidden_and_nothing_can_change_data(get: Get) -> None:
     for page in ANSWERS:

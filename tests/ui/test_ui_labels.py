@@ -107,7 +107,7 @@ NOT_OURS = {
 }
 
 
-@pytest.mark.few(4)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("headers", NOT_OURS.values(), ids=NOT_OURS)
 def test_no_request_from_elsewhere_changes_anything(
     post: Get, scene: Scene, form: Fields, headers: Fields
@@ -128,6 +128,7 @@ OURS = {
 }
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("headers", OURS.values(), ids=OURS)
 def test_requests_of_our_own_pages_are_accepted(
     post: Get, scene: Scene, form: Fields, headers: Fields
@@ -135,6 +136,7 @@ def test_requests_of_our_own_pages_are_accepted(
     assert post("label", **form, ground_truth="real", headers=headers).status_code == 303
 
 
+@pytest.mark.more
 def test_the_configured_address_of_the_server_is_its_own(
     post: Get, form: Fields, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -144,6 +146,7 @@ def test_the_configured_address_of_the_server_is_its_own(
     assert post("label", **form, ground_truth="real", headers=sent).status_code == 303
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     "token", ["", "forged", "ImV2ZSI.aaaaaa.bbbb"], ids=["none", "no token", "not signed by us"]
 )
@@ -201,6 +204,7 @@ def test_a_reader_of_the_dag_has_no_buttons_and_is_refused(
     assert (labels(scene), logged(scene)) == ((), [])
 
 
+@pytest.mark.more
 def test_a_hidden_report_looks_like_a_missing_one(
     post: Get, get: Get, scene: Scene, form: Fields
 ) -> None:
@@ -229,6 +233,7 @@ BAD_FORMS = {
 }
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(("status", "body"), BAD_FORMS.values(), ids=BAD_FORMS)
 def test_a_foreign_form_is_refused(
     post: Get, scene: Scene, form: Fields, status: int, body: bytes
@@ -240,6 +245,7 @@ def test_a_foreign_form_is_refused(
     assert (labels(scene), logged(scene)) == ((), [])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["text/plain", "application/json", "multipart/form-data", ""])
 def test_other_content_types_are_refused(post: Get, scene: Scene, form: Fields, kind: str) -> None:
     content = f"token={form['token']}&report={form['report']}&ground_truth=real".encode()
@@ -248,6 +254,7 @@ def test_other_content_types_are_refused(post: Get, scene: Scene, form: Fields, 
     assert labels(scene) == ()
 
 
+@pytest.mark.more
 def test_only_a_failure_that_counts_can_be_labelled(
     post: Get, tab: Get, scene: Scene, form: Fields
 ) -> None:
@@ -276,6 +283,7 @@ def test_redirects_stay_on_this_site(post: Get, form: Fields) -> None:
     assert place == "alerts?dag_id=%2F%2Fevil.example"
 
 
+@pytest.mark.more
 def test_a_read_only_store_disables_the_buttons_with_a_notice(
     tab: Get, post: Get, get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -293,6 +301,7 @@ def test_a_read_only_store_disables_the_buttons_with_a_notice(
     assert "cannot write" not in tab("ada").text
 
 
+@pytest.mark.more
 def test_an_unstored_label_is_reported(
     post: Get, scene: Scene, form: Fields, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -428,6 +437,7 @@ def test_failures_of_one_cause_are_one_line_with_one_label(
     assert {label.name for label in labels(scene)} == {*names}
 
 
+@pytest.mark.more
 def test_two_gates_with_one_cause_say_so_and_causes_are_counted(get: Get, scene: Scene) -> None:
     rows = replace(
         NOT_EMPTY, name="orders.rows", check="Volume", status=Status.FAILED, severity=Severity.P0
@@ -453,6 +463,7 @@ def test_two_gates_with_one_cause_say_so_and_causes_are_counted(get: Get, scene:
     assert (alerts["total"], alerts["causes"]) == (4, 2)
 
 
+@pytest.mark.more
 def test_another_failure_while_an_alert_is_open_is_a_line_of_its_own(
     get: Get, scene: Scene
 ) -> None:
@@ -510,6 +521,7 @@ def picked(keys: list[str]) -> list[str]:
     return [f"pick={key}" for key in keys]
 
 
+@pytest.mark.more
 def test_the_boxes_of_others_are_refused(get: Get, post: Get, scene: Scene) -> None:
     scene.days("b")
     scene.dag("pond", team="blue")
@@ -520,6 +532,7 @@ def test_the_boxes_of_others_are_refused(get: Get, post: Get, scene: Scene) -> N
     assert labels(scene) == ()
 
 
+@pytest.mark.more
 def test_a_superseded_attempt_and_old_days_are_no_alerts(get: Get, scene: Scene) -> None:
     scene.days("bb")
     passed = report_of(

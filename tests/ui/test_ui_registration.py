@@ -72,6 +72,7 @@ def test_the_provider_names_the_link_and_the_section_of_the_configuration(api_se
 CONTRACTS = Path(__file__).parents[1] / "contracts" / "examples"
 
 
+@pytest.mark.more
 def test_the_dag_processor_has_imported_what_gates_need_before_it_forks(
     api_settings: Mapping[str, str],
 ) -> None:

@@ -20,6 +20,7 @@ pytestmark = pytest.mark.airflow
 RUNS = "runs?dag_id=lake&task_id=gate"
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("state", ["failed", None, "running", "upstream_failed"])
 def test_every_page_of_a_task_leads_to_airflow(
     get: Get, tab: Get, scene: Scene, state: str | None
@@ -42,6 +43,7 @@ def test_ids_are_quoted_in_the_addresses_of_airflow(tab: Get, scene: Scene) -> N
     assert 'href="../dags/a%20b/runs/scheduled__2024-03-20/tasks/x%2Fy"' in text
 
 
+@pytest.mark.more
 def test_every_bar_point_and_date_opens_its_run(get: Get, tab: Get, scene: Scene) -> None:
     scene.days("ppb")
     for page in (tab().text, get("board").text, get("dataset", location=PLACE).text):
@@ -125,6 +127,7 @@ def test_runs_without_a_report_stand_between_the_others_by_their_dates(
     assert "2024-03-19" not in Html(get(RUNS).text).text
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("query", "dates"),
     [
@@ -145,6 +148,7 @@ def test_the_filters_choose_runs_without_a_report_as_well(
     assert re.findall(r"(?:blocked|no report) (2024-03-\d\d)", text) == dates
 
 
+@pytest.mark.more
 def test_runs_without_a_report_keep_their_place_over_pages(
     get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,6 +180,7 @@ def test_without_the_store_the_list_has_the_last_runs_in_airflow(
     assert "✕ blocked 2024-03-20" in text
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("query", ["task_id=gate", "dag_id=lake&task_id=other", "dag_id=lake"])
 def test_other_tasks_have_no_list(get: Get, scene: Scene, query: str) -> None:
     scene.ran(report_of())
@@ -188,6 +193,7 @@ def test_the_list_of_runs_requires_read_permission(get: Get, scene: Scene) -> No
     assert get(RUNS, None).status_code == 401
 
 
+@pytest.mark.more
 def test_a_run_deleted_in_airflow_opens_from_the_list(get: Get, scene: Scene) -> None:
     scene.ran(report_of())
     scene.store(report_of(7, on=DAY - timedelta(days=400)))
@@ -198,6 +204,7 @@ def test_a_run_deleted_in_airflow_opens_from_the_list(get: Get, scene: Scene) ->
     assert get(href, "ben").status_code == 403
 
 
+@pytest.mark.more
 def test_a_deleted_run_of_another_gate_does_not_open(get: Get, scene: Scene) -> None:
     scene.dag()
     scene.dag("pond", team="blue")
@@ -216,6 +223,7 @@ def mapped(scene: Scene, number: int, index: int, on: Any = DAY, **changes: Any)
     scene.ran(replace(report, run_key=key), number=number, map_index=index)
 
 
+@pytest.mark.more
 def test_instances_of_a_mapped_gate_have_their_own_locations_and_histories(
     get: Get, tab: Get, scene: Scene
 ) -> None:
@@ -250,6 +258,7 @@ def test_instances_of_one_location_differ_by_their_filter_or_their_rows(
     assert f"{PLACE} store = zurich store = 'zurich'" in text
 
 
+@pytest.mark.more
 def test_the_label_of_an_instance_is_that_of_its_template(tab: Get, scene: Scene) -> None:
     from airflow.models.taskinstance import TaskInstance
 
@@ -312,6 +321,7 @@ def test_ten_thousand_runs_are_listed_at_once(get: Get, scene: Scene) -> None:
     assert time.perf_counter() - started < 5.0
 
 
+@pytest.mark.more
 def test_partial_runs_are_marked_and_can_be_chosen(get: Get, tab: Get, scene: Scene) -> None:
     scene.ran(report_of(1, on=DAY - timedelta(days=1)))
     some = PartialRun(Selection(tags=("fast",)), 1, 3)

@@ -104,6 +104,7 @@ def test_an_assertion_of_several_lines_is_marked_to_its_end(tab: Get, scene: Sce
     assert len(Html(shown).all("div", class_="at failed")) == 2
 
 
+@pytest.mark.more
 def test_a_huge_source_is_cut_around_the_failures(tab: Get, scene: Scene) -> None:
     huge = SourceFile("orders.dql", "x\n" * 100_000)
     scene.ran(report_of(verdicts=(at(BAD_NULLS, 90_000),)), sources=(huge,))
@@ -125,6 +126,7 @@ def test_without_sources_the_lines_of_the_assertions_are_shown(tab: Get, scene: 
     )
 
 
+@pytest.mark.more
 def test_each_attempt_is_shown_with_its_own_source(tab: Get, scene: Scene) -> None:
     earlier = "01890000-0000-7000-8000-000000000000"
     strict = SourceFile(SUITE.name, SUITE.text.replace("10%", "1%"))
@@ -187,6 +189,7 @@ def test_the_incident_leads_to_the_changed_lines(get: Get, scene: Scene) -> None
     assert page.all("div", id="source-orders.dql")
 
 
+@pytest.mark.more
 def test_without_permission_for_the_code_no_line_is_linked(
     tab: Get, get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -91,6 +91,7 @@ def test_a_gate_that_waits_says_so_on_every_page(get: Get, scene: Scene) -> None
         assert place in [link["href"] for link in html.all("a", target="_top")], page
 
 
+@pytest.mark.more
 def test_the_last_bar_of_a_gate_that_waits_waits(get: Get, scene: Scene) -> None:
     scene.days("p")
     report = report_of(2, on=DAY + timedelta(days=1), datasets=HELD)
@@ -102,6 +103,7 @@ def test_the_last_bar_of_a_gate_that_waits_waits(get: Get, scene: Scene) -> None
     assert "not promoted: the gate waits for an answer" in page.text
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("kind", "answered", "words"),
     [
@@ -143,6 +145,7 @@ def test_a_question_without_an_end_has_none(get: Get, scene: Scene) -> None:
     assert (question["until"], question["default"]) == (None, None)
 
 
+@pytest.mark.more
 def test_clearing_a_gate_that_waits_asks_first(get: Get, post: Get, scene: Scene) -> None:
     waiting(scene)
     form = form_of(get(HERE, "eve").text, "clear")
@@ -219,6 +222,7 @@ def silent(scene: Scene, gate: str, *, noted: str = "") -> None:
         write_notes(StoredResults(str(scene.root)), [note])
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("noted", ["", '{"orders": {"store": "basel"}}'])
 def test_a_date_without_a_report_is_closed_on_its_page(
     get: Get, post: Get, scene: Scene, noted: str
@@ -259,6 +263,7 @@ def test_only_a_date_without_a_report_is_closed_in_the_list(
     assert len(json_of(get, "slices")["rows"]) == 1
 
 
+@pytest.mark.more
 def test_who_may_not_close_a_date_sees_why(get: Get, scene: Scene) -> None:
     silent(scene, "lake.gate")
     page = Html(get(NO_REPORT_TAB).text)
@@ -278,6 +283,7 @@ def test_a_gate_without_a_report_has_one_name_on_all_pages(get: Get, scene: Scen
     assert row["gate"] == "shop orders"
 
 
+@pytest.mark.more
 def test_a_gate_that_never_had_a_report_has_the_name_that_it_stored(get: Get, scene: Scene) -> None:
     key = RunKey("shop orders", DAY, f"scheduled__{DAY}")
     scene.task(pushed=failure_summary(RuntimeError("no"), "shop orders", key))
@@ -301,6 +307,7 @@ def test_a_date_that_a_later_run_judged_has_a_report(get: Get, scene: Scene) -> 
     assert json_of(get, "slices")["rows"] == []
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("knows_name", ["its summary", "other runs"])
 @pytest.mark.parametrize(
     ("gate", "partial", "is_listed"),
@@ -343,6 +350,7 @@ def test_the_date_of_a_run_without_a_report_is_as_far_from_its_logical_date_as_o
     assert report.run_key.date == DAY
 
 
+@pytest.mark.more
 def test_an_ended_incident_says_where_its_rows_are(get: Get, scene: Scene) -> None:
     scene.ran(report_of(1, datasets=HELD))
     (held,) = json_of(get, HERE)["judged"].values()
@@ -384,6 +392,7 @@ def with_setups(scene: Scene) -> None:
         scene.task(task_id=name, state="success", operator="EmptyOperator", number=70 + number)
 
 
+@pytest.mark.more
 def test_setups_and_teardowns_are_cleared_with_the_gate(get: Get, post: Get, scene: Scene) -> None:
     scene.ran(report_of())
     with_setups(scene)
@@ -396,6 +405,7 @@ def test_setups_and_teardowns_are_cleared_with_the_gate(get: Get, post: Get, sce
     assert states == {**dict.fromkeys(clearing["tasks"]), "other": "success"}
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("wanted", "set_in_airflow", "on_latest"),
     [("", "True", True), ("", "False", False), ("latest", "False", True), ("run", "True", False)],
@@ -466,6 +476,7 @@ def test_a_wrong_version_is_refused(get: Get, post: Get, scene: Scene) -> None:
     assert state_of(scene) == "failed"
 
 
+@pytest.mark.more
 def test_the_board_has_the_reports_whose_xcoms_are_elsewhere(get: Get, scene: Scene) -> None:
     scene.ran(report_of())
     whole = json_of(get, "board")["rows"]
@@ -488,6 +499,7 @@ def elsewhere(scene: Scene) -> None:
     scene.session.commit()
 
 
+@pytest.mark.more
 def test_a_task_that_a_person_marked_says_by_whom_and_why(get: Get, scene: Scene) -> None:
     from airflow.models.log import Log
     from airflow.models.taskinstance import TaskInstance
@@ -548,6 +560,7 @@ def test_an_open_date_says_in_the_words_of_the_data_what_is_wrong(get: Get, scen
     assert sentences == ["50% of orders have no id", why]
 
 
+@pytest.mark.more
 def test_an_open_date_without_verdicts_in_the_store_has_the_name_of_the_assertion(
     get: Get, scene: Scene
 ) -> None:
@@ -587,6 +600,7 @@ def test_a_list_of_open_dates_shows_what_each_lacks_and_clears_only_what_is_chec
     assert states["scheduled__2024-03-18"] is None
 
 
+@pytest.mark.more
 def test_a_date_of_the_list_is_taken_there_and_all_pages_show_by_whom(
     get: Get, post: Get, scene: Scene
 ) -> None:
@@ -630,6 +644,7 @@ def test_what_waits_has_its_deadline_on_three_pages(get: Get, scene: Scene) -> N
     assert json_of(get, "board")["deadlines"] == {"lake.gate": "2024-03-20T20:00:00Z"}
 
 
+@pytest.mark.more
 def test_what_has_a_deadline_comes_first(get: Get, scene: Scene) -> None:
     for number, dag_id in enumerate(("first", "second", "third"), start=1):
         scene.ran(report_of(number, dag_id=dag_id), dag_id=dag_id, number=number)
