@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote
@@ -261,14 +262,18 @@ def _fault(text: bytes) -> str | None:
 
     :param text: which deltalake accepts, so that its lines are JSON objects.
     """
-    lines = [(line, match[1]) for line in text.splitlines() if (match := _ACTION.match(line))]
-    if not lines:
-        return "it has no action"
-    actions = Counter(action for _, action in lines)
+    actions = Counter[bytes]()
     metrics: dict[str, object] = {}
-    for line, action in lines:
-        if action == b"commitInfo":
+    # Line by line: the first commit of a table may add a million files.
+    for line in BytesIO(text):
+        match = _ACTION.match(line)
+        if match is None:
+            continue
+        actions[match[1]] += 1
+        if match[1] == b"commitInfo":
             metrics = json.loads(line)["commitInfo"].get("operationMetrics") or {}
+    if not actions:
+        return "it has no action"
     expected = max(_count(metrics, _FILES_ADDED), min(_count(metrics, _ROWS_WRITTEN), 1))
     if actions[b"add"] < expected:
         return f"it adds {actions[b'add']} files, of {expected} or more that it mentions"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -10,6 +12,8 @@ from typing import Any, cast
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
+from hypothesis import given
+from hypothesis import strategies as st
 from pyspark.sql.types import IntegerType, StringType, StructType
 
 import dqx_airflow
@@ -18,7 +22,7 @@ from dqx_airflow.engine.scan.fingerprints import Chain, chain_of, scope_of
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta_files import DeltaLog
-from dqx_airflow.engine.sources.listing import DataFile
+from dqx_airflow.engine.sources.listing import DataFile, ListedFiles
 from dqx_airflow.values import DatasetRef
 
 TODAY, YESTERDAY = date(2024, 3, 2), date(2024, 3, 1)
@@ -38,7 +42,7 @@ def dataset(*files: DataFile, **settings: Any) -> OpenDataset:
 
 
 def chain(opened: OpenDataset, on: date | None = None) -> Chain:
-    found = chain_of(opened, on, opened.files)
+    found = chain_of(opened, on, ListedFiles(opened.files or ()))
     assert found is not None
     return found
 
@@ -67,8 +71,14 @@ def test_added_files_are_found() -> None:
 )
 def test_any_change_of_a_file_changes_the_fingerprint(change: dict[str, Any]) -> None:
     before = chain(dataset(OLD))
-    after = chain(dataset(replace(OLD, **change), NEW))
+    after = chain(dataset(OLD._replace(**change), NEW))
     assert after.added_since(before.fingerprint) is None
+
+
+@given(st.builds(DataFile, st.text(), *[st.integers(0, 2**64)] * 4, st.tuples(st.text())))
+def test_a_file_is_written_as_json(file: DataFile) -> None:
+    ours = Chain("ground", (file,)).fingerprint
+    assert ours == hashlib.sha256(f"ground{json.dumps(file)}".encode()).hexdigest()
 
 
 def test_columns_and_their_types_are_part_of_the_fingerprint() -> None:
@@ -92,10 +102,10 @@ def test_a_date_has_the_files_outside_folders_of_other_dates() -> None:
 
 def test_an_unlisted_dataset_or_an_open_filter_has_no_fingerprint() -> None:
     assert chain_of(dataset(OLD), None, None) is None
-    assert chain_of(replace(dataset(), files=None), None, [OLD]) is None
-    assert chain_of(dataset(OLD, filter="id > rand()"), None, [OLD]) is None
-    assert chain_of(dataset(OLD, filter="other > 1"), None, [OLD]) is None
-    assert chain_of(dataset(OLD, filter="id > 1"), None, [OLD]) is not None
+    assert chain_of(replace(dataset(), files=None), None, ListedFiles([OLD])) is None
+    assert chain_of(dataset(OLD, filter="id > rand()"), None, ListedFiles([OLD])) is None
+    assert chain_of(dataset(OLD, filter="other > 1"), None, ListedFiles([OLD])) is None
+    assert chain_of(dataset(OLD, filter="id > 1"), None, ListedFiles([OLD])) is not None
 
 
 @pytest.mark.parametrize(

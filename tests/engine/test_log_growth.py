@@ -3,19 +3,62 @@
 from __future__ import annotations
 
 import os
-from datetime import timedelta
+from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql.types import DateType, StructType
 
 from benchmarks.log_growth import FIRST, write_table
 from dqx_airflow.engine.sources import delta_storage
+from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta_files import DeltaLog, struct_of
+from dqx_airflow.engine.sources.listing import DataFile, ListedFiles
+from dqx_airflow.values import DatasetRef
 
 FILES = 900
+
+
+def test_a_date_is_compared_with_the_folders_of_a_listing_and_not_with_its_files(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    column = DateColumn("ds", "date")
+    days = [FIRST + timedelta(number) for number in range(3)]
+    files = [DataFile(f"/t/ds={days[at % 3]}/{at}.parquet", 1, at) for at in range(FILES)]
+    files.append(DataFile("/t/loose.parquet", 1, 0))
+    ref = DatasetRef("orders", path="/t", format="parquet", date_column="ds")
+    struct = StructType().add("ds", DateType())
+    dataset = OpenDataset(ref, struct, lambda _: cast(Any, None), "/t", column)
+    compared: list[str] = []
+    own = DateColumn.may_be_in
+
+    def may_be_in(self: DateColumn, on: date, path: str) -> bool:
+        compared.append(path)
+        return own(self, on, path)
+
+    monkeypatch.setattr(DateColumn, "may_be_in", may_be_in)
+    listed = ListedFiles(files)
+    for on in days:
+        held = [file for file in files if "ds=" not in file.path or f"ds={on}" in file.path]
+        assert dataset.files_on(on, listed) == held
+    assert len(compared) == 12
+
+
+@pytest.mark.slow
+def test_files_are_found_whatever_the_pieces_of_the_log(tmp_path: Path) -> None:
+    write_table(tmp_path, 20_000, is_partitioned=True)  # deltalake returns 8,192 files in a piece
+    table = DeltaTable(str(tmp_path))
+    log = DeltaLog(table, str(tmp_path), struct_of(table), DateColumn("ds", "date"))
+    held = [log.files_of(FIRST + timedelta(number)) for number in range(366)]
+    paths = [file.path for file in log.files_of(None)]
+    assert len(paths) == log.count == 20_000
+    assert sorted(file.path for files in held for file in files) == sorted(paths)
+    for files in held:
+        assert all(f"ds={file.partition[0]}/" in file.path for file in files)
+    assert log.rows_in(held[0] + held[365]) == len(held[0]) + len(held[365])
 
 
 @pytest.mark.parametrize("is_partitioned", [True, False])

@@ -39,6 +39,7 @@ from dqx_airflow.engine.session.sail import require_spark
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.delta_table import frame_of_parts, log_for
 from dqx_airflow.engine.sources.listing import DataFile, absolute
+from dqx_airflow.engine.sources.logged_files import LoggedFiles
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import RequestError, StoreError
 from dqx_airflow.metrics.metric import Scan
@@ -325,11 +326,10 @@ class Release:
         if RELEASE not in {column.name for column in table.schema().fields}:
             table.alter.add_columns([Field(RELEASE, "string")])
         log = log_for(spark, table, self.quarantine)
-        own = [
-            DataFile(action["path"], action["size_bytes"], 0)
-            for action in pa.table(table.get_add_actions(flatten=True)).to_pylist()
-            if action[f"partition.{RUN_KEY}"] == str(self.key)
-        ]
+        files = LoggedFiles(pa.table(table.get_add_actions(flatten=True)))
+        numbers = files.where(f"partition.{RUN_KEY}", lambda key: key == str(self.key))
+        facts = (files.values(name, numbers) for name in ("path", "size_bytes"))
+        own = [DataFile(path, size, 0) for path, size in zip(*facts, strict=True)]
         return frame_of_parts(spark, log, log.parts_with(own)), own
 
     def _rewrite(

@@ -226,7 +226,7 @@ def _commit(target: PromotionTarget, folder: str) -> None:
         target, write_promoted(target, target.replaced.frame(), f"{folder}/rows", columns)
     )
     # deltalake labels a commit by its mode, and determines itself what an overwrite removes.
-    is_whole = len(replaced) == len(log.files_of(None))
+    is_whole = len(replaced) == log.count
     removes: list[RemoveAction] = []
     partition = None
     if not is_whole and log.is_partitioned_by_date and not target.slice.values:

@@ -40,6 +40,7 @@ from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.delta_files import DeltaLog, FileGroup
 from dqx_airflow.engine.sources.delta_table import frame_of_parts, log_for
 from dqx_airflow.engine.sources.listing import DataFile, absolute
+from dqx_airflow.engine.sources.logged_files import LoggedFiles
 from dqx_airflow.errors import DqxError, StoreError, first_line
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.plan.failing import FailingRows
@@ -270,18 +271,12 @@ class _Quarantine:
 
     def _own_files(self, table: DeltaTable) -> list[_File]:
         """The files with rows of this gate or, for a mapped task, of the same instance."""
-        actions = pa.table(table.get_add_actions(flatten=True)).to_pylist()
-        files = [
-            _File(
-                action["path"],
-                action["size_bytes"],
-                action[f"partition.{RUN_KEY}"] or "",
-                action.get(f"min.{SLICE}"),
-                action.get(f"max.{SLICE}"),
-            )
-            for action in actions
-        ]
-        return [file for file in files if self._date_of(file.key) is not None]
+        files = LoggedFiles(pa.table(table.get_add_actions(flatten=True)))
+        run_key = f"partition.{RUN_KEY}"
+        own = files.where(run_key, lambda key: self._date_of(key or "") is not None)
+        facts = ("path", "size_bytes", run_key, f"min.{SLICE}", f"max.{SLICE}")
+        columns = (files.values(name, own) for name in facts)
+        return [_File(*values) for values in zip(*columns, strict=True)]
 
     def _date_of(self, key: str) -> str | None:
         """The date in a run key of the gate, or of one of its suites as in earlier versions; None

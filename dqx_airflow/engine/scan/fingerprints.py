@@ -9,18 +9,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import date, datetime
 from functools import cached_property
-from operator import attrgetter
+from json.encoder import encode_basestring_ascii as _quoted
 from typing import Any
 
 import dqx_airflow
 from dqx_airflow.engine.scan.fixed_filters import is_fixed
 from dqx_airflow.engine.scan.frames import ReferenceTables
 from dqx_airflow.engine.sources.dataset import OpenDataset
-from dqx_airflow.engine.sources.listing import DataFile, files_at
+from dqx_airflow.engine.sources.listing import DataFile, ListedFiles, files_at
 from dqx_airflow.plan.passes import AggregateRequest
 from dqx_airflow.values import DatasetRef
 
@@ -75,9 +75,9 @@ class FileSnapshot:
     :param scope: returns how a dataset is read.
     """
 
-    listed: Callable[[OpenDataset], Sequence[DataFile] | None]
+    listed: Callable[[OpenDataset], ListedFiles | None]
     scope: Callable[[OpenDataset], str]
-    _files: dict[str, Sequence[DataFile] | None] = field(default_factory=dict)
+    _files: dict[str, ListedFiles | None] = field(default_factory=dict)
     _chains: dict[tuple[str, date | None], Chain | None] = field(default_factory=dict)
 
     def inputs_of(
@@ -108,14 +108,15 @@ class FileSnapshot:
         return self._chains[name, on]
 
 
-def files_when_opened(dataset: OpenDataset) -> Sequence[DataFile] | None:
+def files_when_opened(dataset: OpenDataset) -> ListedFiles | None:
     """The files at the time a dataset was opened."""
-    return dataset.files
+    return None if dataset.files is None else ListedFiles(dataset.files)
 
 
-def files_now(dataset: OpenDataset) -> Sequence[DataFile] | None:
+def files_now(dataset: OpenDataset) -> ListedFiles | None:
     """The current files."""
-    return None if dataset.files is None else files_at(dataset.location)
+    files = None if dataset.files is None else files_at(dataset.location)
+    return None if files is None else ListedFiles(files)
 
 
 STATE_FORMAT = 4
@@ -156,12 +157,17 @@ class Chain:
     ground: str
     files: tuple[DataFile, ...]
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
-        return next(reversed(self._links))
+        digest = hashlib.sha256(self.ground.encode())
+        for file in self.files:
+            digest.update(_link(file))
+        return digest.hexdigest()
 
     def added_since(self, fingerprint: str) -> tuple[DataFile, ...] | None:
         """The files added since a fingerprint; None if anything else has changed."""
+        if fingerprint == self.fingerprint:
+            return ()
         start = self._links.get(fingerprint)
         return None if start is None else self.files[start:]
 
@@ -180,12 +186,17 @@ class Chain:
         digest = hashlib.sha256(self.ground.encode())
         links = {digest.hexdigest(): 0}
         for number, file in enumerate(self.files, start=1):
-            digest.update(_json(_every_field_of(file)).encode())
+            digest.update(_link(file))
             links[digest.hexdigest()] = number
         return links
 
 
-_every_field_of = attrgetter(*(field.name for field in fields(DataFile)))
+def _link(file: DataFile) -> bytes:
+    """A file in a fingerprint, as `json.dumps` writes it, in a third of its time."""
+    path, size, modified_ns, changed_ns, inode, partition = file
+    values = ", ".join(map(_quoted, partition))
+    text = f"[{_quoted(path)}, {size}, {modified_ns}, {changed_ns}, {inode}, [{values}]]"
+    return text.encode()
 
 
 def scope_of(dataset: OpenDataset, settings: Mapping[str, str | None], spark_version: str) -> str:
@@ -208,9 +219,7 @@ def _read_by(ref: DatasetRef) -> dict[str, Any]:
     return {name: getattr(ref, name) for name in names}
 
 
-def chain_of(
-    dataset: OpenDataset, on: date | None, listed: Sequence[DataFile] | None
-) -> Chain | None:
+def chain_of(dataset: OpenDataset, on: date | None, listed: ListedFiles | None) -> Chain | None:
     """The chain of the files of a date; None if they are unknown, or if a filter may select other
     rows tomorrow.
 
@@ -242,7 +251,8 @@ def fingerprint_of(dataset: OpenDataset, on: date | None, opened_at: datetime) -
 
     :param opened_at: when its files were listed, or before.
     """
-    chain = chain_of(dataset, on if dataset.dates is not None else None, dataset.files)
+    listed = files_when_opened(dataset)
+    chain = chain_of(dataset, on if dataset.dates is not None else None, listed)
     if chain is None or not chain.is_older_than(int(opened_at.timestamp() * 1_000_000_000)):
         return None
     read = {"location": dataset.location, "read by": _read_by(dataset.ref)}

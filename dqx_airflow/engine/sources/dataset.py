@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.declared_texts import TextColumns
 from dqx_airflow.engine.sources.delta_files import DeltaLog
-from dqx_airflow.engine.sources.listing import DataFile, changed_files, files_at
+from dqx_airflow.engine.sources.listing import DataFile, ListedFiles, changed_files, files_at
 from dqx_airflow.metrics.metric import Aggregate
 from dqx_airflow.metrics.types import spelled_like
 from dqx_airflow.plan.masks import is_masked
@@ -110,19 +110,19 @@ class OpenDataset(DatasetFacts):
     def schema(self) -> Schema:
         return Schema.of(self.ref.name, self.fields)
 
-    def files_on(self, on: date | None, listed: Iterable[DataFile]) -> list[DataFile]:
+    def files_on(self, on: date | None, listed: ListedFiles) -> list[DataFile]:
         """The listed files that may hold rows of a date: all of them if one of both has no date."""
         dates = self.dates
         if dates is None or on is None:
-            return list(listed)
-        return [file for file in listed if dates.may_be_in(on, file.path)]
+            return list(listed.files)
+        return listed.in_folders(lambda folder: dates.may_be_in(on, folder))
 
     def arrivals(self, on: date | None, most: int = 10) -> tuple[Arrival, ...]:
         """The commits, or else the files, that added the rows of a date, newest first; empty if
         unknown."""
         if self.log is not None:
             return self.log.arrivals(on if self.dates is not None else None, most)
-        files = self.files_on(on, self.files or ())
+        files = self.files_on(on, ListedFiles(self.files or ()))
         files.sort(key=lambda file: file.modified_ns, reverse=True)
         return tuple(
             Arrival(

@@ -209,13 +209,15 @@ def require_one_spelling(
     :param texts: the values of the partitions.
     :raises DatasetError: there is one.
     """
+    if column is None:
+        return
+    misspelled = {
+        on: text for text in texts if isinstance(text, str) for on in column.misspelled_dates(text)
+    }
     for on in dates:
-        if on is None or column is None:
-            continue
-        for text in texts:
-            if isinstance(text, str) and column.is_misspelled(on, text):
-                raise DatasetError(
-                    f"dataset '{ref.name}': the partition {column.name}={text} is {on} in another "
-                    f"form than {column.value(on)}: no date has its rows",
-                    f"rewrite it as {column.name}={column.value(on)}",
-                )
+        if on is not None and on in misspelled:
+            raise DatasetError(
+                f"dataset '{ref.name}': the partition {column.name}={misspelled[on]} is {on} in "
+                f"another form than {column.value(on)}: no date has its rows",
+                f"rewrite it as {column.name}={column.value(on)}",
+            )

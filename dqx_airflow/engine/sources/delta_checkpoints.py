@@ -20,6 +20,7 @@ from deltalake.exceptions import DeltaError
 from dqx_airflow.datasets.delta_log import LogFiles, log_files
 
 _TIGHT = "tightBounds"
+_AT_ONCE = 10_000
 
 
 def loose_files(root: str, version: int) -> frozenset[str] | None:
@@ -53,6 +54,8 @@ def _loose_files(root: str, version: int) -> frozenset[str] | None:
         with log.opened(part) as file:
             loose |= _in_checkpoint(file)
     for text in log.texts(log.commits[at] for at in needed):
+        if not loose and _TIGHT.encode() not in text:
+            continue
         for path, is_loose in _in_commit(text):
             if is_loose:
                 loose.add(path)
@@ -93,16 +96,17 @@ def _in_checkpoint(file: Any) -> set[str]:
     parsed = "stats_parsed" in fields and _TIGHT in str(added.field("stats_parsed").type)
     if parsed:
         columns.append(f"stats_parsed.{_TIGHT}")
-    table = parquet.read([f"add.{name}" for name in columns])
-    rows: pa.Table = pa.Table.from_struct_array(table.column("add").combine_chunks())
     paths: set[str] = set()
-    if "stats" in fields:
-        stated = rows.filter(pc.match_substring(rows.column("stats"), _TIGHT))
-        paths |= {row["path"] for row in stated.to_pylist() if _is_loose(row["stats"])}
-    if parsed:
-        tight = pc.struct_field(rows.column("stats_parsed"), _TIGHT)
-        loose: list[Any] = rows.filter(pc.equal(tight, False)).column("path").to_pylist()
-        paths.update(loose)
+    # In parts: the statistics of a million files have gigabytes.
+    for batch in parquet.iter_batches(_AT_ONCE, columns=[f"add.{name}" for name in columns]):
+        rows: pa.Table = pa.Table.from_struct_array(batch.column("add"))
+        if "stats" in fields:
+            stated = rows.filter(pc.match_substring(rows.column("stats"), _TIGHT))
+            paths |= {row["path"] for row in stated.to_pylist() if _is_loose(row["stats"])}
+        if parsed:
+            tight = pc.struct_field(rows.column("stats_parsed"), _TIGHT)
+            loose: list[Any] = rows.filter(pc.equal(tight, False)).column("path").to_pylist()
+            paths.update(loose)
     return paths
 
 

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
 from functools import cached_property
 from itertools import chain
-from operator import attrgetter
 from types import MappingProxyType
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
@@ -27,9 +27,10 @@ from pyspark.sql.types import BinaryType, StructType, TimestampType
 from dqx_airflow.datasets.delta_log import commits_behind, log_files
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta_checkpoints import loose_files, partitions_in_checkpoint
-from dqx_airflow.engine.sources.delta_storage import StoredFile, TableStorage
+from dqx_airflow.engine.sources.delta_storage import StoredFiles, TableStorage
 from dqx_airflow.engine.sources.listing import DataFile
-from dqx_airflow.engine.sources.partition_values import as_bytes, has_zone, is_named
+from dqx_airflow.engine.sources.logged_files import LoggedFiles, Numbers
+from dqx_airflow.engine.sources.partition_values import has_zone, is_named
 from dqx_airflow.metrics.metric import Aggregate, Statistic
 from dqx_airflow.values.redact import redact
 from dqx_airflow.values.report import Arrival, MetricValue
@@ -74,51 +75,6 @@ class FileGroup:
     values: tuple[tuple[str, Any], ...]
 
 
-class LoggedColumns:
-    """The columns of a log in Arrow, each of which becomes a list when it is first needed."""
-
-    def __init__(self, actions: pa.Table) -> None:
-        # By position: a column called `a.b` beside a field of that path gives one name twice.
-        self._positions = {name: number for number, name in enumerate(actions.column_names)}
-        self._actions = actions
-        self._values: dict[str, list[Any]] = {}
-
-    def __contains__(self, name: str) -> bool:
-        return name in self._positions
-
-    def __getitem__(self, name: str) -> list[Any]:
-        if name not in self._values:
-            column = self._actions.column(self._positions[name])
-            self._values[name] = _values_of(name, column)
-        return self._values[name]
-
-    def known(self, name: str) -> list[Any]:
-        """The values of a column; None for each file if the log has none."""
-        return self[name] if name in self else [None] * len(self._actions)
-
-    def rows(self) -> list[LoggedFile]:
-        return [LoggedFile(self, number) for number in range(len(self._actions))]
-
-
-class LoggedFile:
-    """A file with everything that the log records about it, by the name of the column."""
-
-    __slots__ = ("columns", "number")
-
-    def __init__(self, columns: LoggedColumns, number: int) -> None:
-        self.columns = columns
-        self.number = number
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.columns
-
-    def __getitem__(self, name: str) -> Any:
-        return self.columns[name][self.number]
-
-    def get(self, name: str) -> Any:
-        return self.columns[name][self.number] if name in self.columns else None
-
-
 @dataclass(frozen=True)
 class DeltaLog:
     """The log of a table at one version.
@@ -139,7 +95,7 @@ class DeltaLog:
     is_trusted: bool = True
     reads_folders: bool = True
     _lost: dict[date | None, str | None] = field(default_factory=dict, repr=False)
-    _by_date: dict[date | None, list[LoggedFile]] = field(default_factory=dict, repr=False)
+    _by_date: dict[date | None, Numbers] = field(default_factory=dict, repr=False)
 
     @property
     def version(self) -> int:
@@ -191,7 +147,9 @@ class DeltaLog:
         :raises OSError: the log cannot be read.
         :raises ValueError: as above.
         """
-        files = {unquote(row["path"]) for row in self._files} if self.moments else set[str]()
+        if not self.moments:
+            return ()
+        files = set(map(unquote, self._files.values("path", self._files.all)))
         if not files:
             return ()
         found: list[tuple[str, str]] = []
@@ -220,28 +178,35 @@ class DeltaLog:
         return str(self.schema[name].metadata.get("delta.columnMapping.physicalName", name))
 
     @cached_property
-    def _columns(self) -> LoggedColumns:
-        return LoggedColumns(pa.table(self.table.get_add_actions(flatten=True)))
+    def _files(self) -> LoggedFiles:
+        return LoggedFiles(pa.table(self.table.get_add_actions(flatten=True)))
+
+    @property
+    def count(self) -> int:
+        """The number of files."""
+        return len(self._files.all)
 
     @cached_property
-    def _files(self) -> list[LoggedFile]:
-        """The files, with everything that the log records about each."""
-        return self._columns.rows()
-
-    @cached_property
-    def _by_bounds(self) -> dict[tuple[Any, Any], list[LoggedFile]]:
+    def _by_bounds(self) -> list[tuple[Any, Any, Numbers]]:
         """The files by the first and the last value that each may have in the date column: of its
         partition, or else by its statistics."""
         column = self.dates
         assert column is not None
         names = (f"min.{column.name}", f"max.{column.name}")
-        if f"partition.{column.name}" in self._columns:
+        if f"partition.{column.name}" in self._files:
             names = (f"partition.{column.name}",) * 2
-        firsts, lasts = map(self._columns.known, names)
-        found: dict[tuple[Any, Any], list[LoggedFile]] = {}
-        for row, first, last in zip(self._files, firsts, lasts, strict=True):
-            found.setdefault((first, last), []).append(row)
-        return found
+        first_codes, firsts = self._files.codes(names[0])
+        last_codes, lasts = self._files.codes(names[1])
+        codes = first_codes * len(lasts) + last_codes
+        # Equal bounds are next to each other, and files with the same in the order of the log.
+        ordered = np.argsort(codes, kind="stable")
+        different, starts = np.unique(codes[ordered], return_index=True)
+        pairs = [divmod(code, len(lasts)) for code in different.tolist()]
+        groups = np.split(ordered, starts[1:])
+        return [
+            (firsts[first], lasts[last], numbers)
+            for (first, last), numbers in zip(pairs, groups, strict=False)
+        ]
 
     @cached_property
     def _loose(self) -> frozenset[str] | None:
@@ -260,39 +225,44 @@ class DeltaLog:
         """The values of the date column that the log has as partitions."""
         if not self.is_partitioned_by_date or self.dates is None:
             return frozenset()
-        return frozenset(row[f"partition.{self.dates.name}"] for row in self._files)
+        return frozenset(self._files.codes(f"partition.{self.dates.name}")[1])
 
-    def _is_misspelled(self, on: date | None) -> bool:
-        """True if a partition is the date in another form, which reading the table rejects."""
+    @cached_property
+    def _misspelled(self) -> frozenset[date]:
+        """The dates that are partitions in another form, which reading the table rejects."""
         column = self.dates
-        if column is None or on is None:
-            return False
+        if column is None:
+            return frozenset()
         texts = (text for text in self.partition_dates if isinstance(text, str))
-        return any(column.is_misspelled(on, text) for text in texts)
+        return frozenset(chain.from_iterable(map(column.misspelled_dates, texts)))
 
     def parts_of(self, dates: Collection[date | None]) -> list[FileGroup]:
         """The files that may hold rows of the dates, by partition or else by their statistics."""
-        return self._parts(
-            {row["path"]: row for on in dates for row in self._rows_of_date(on)}.values()
-        )
+        held = [self._of_date(on) for on in dates]
+        return self._parts(np.unique(np.concatenate(held)) if held else self._files.all[:0])
 
     def parts_with(self, files: Iterable[DataFile]) -> list[FileGroup]:
         """Some of the files of the table."""
-        paths = {file.path for file in files}
-        return self._parts(row for row in self._files if row["path"] in paths)
+        return self._parts(self._files.named([file.path for file in files]))
 
-    def _parts(self, rows: Iterable[LoggedFile]) -> list[FileGroup]:
+    def _parts(self, numbers: Numbers) -> list[FileGroup]:
         """Files whose paths name their partition in a way that Spark understands form one group."""
         columns = self.partitioned_by
+        logged = [self._files.values(f"partition.{name}", numbers) for name in columns]
         parts: dict[tuple[tuple[str, Any], ...], list[str]] = {}
-        for row in rows:
-            uri = self._uri(row["path"])
-            values = tuple((name, row[f"partition.{name}"]) for name in columns)
+        for position, uri in enumerate(self._uris(numbers)):
+            values = tuple(
+                (name, of_files[position]) for name, of_files in zip(columns, logged, strict=True)
+            )
             is_read = self.reads_folders and _folders_match_partition(
                 uri.removeprefix(f"{self.path}/"), values
             )
             parts.setdefault(() if is_read else values, []).append(uri)
         return [FileGroup(tuple(uris), values) for values, uris in parts.items()]
+
+    def _uris(self, numbers: Numbers) -> list[str]:
+        """The locations of some files."""
+        return list(map(self._uri, self._files.values("path", numbers)))
 
     def _uri(self, logged: str) -> str:
         """The location of a file. The log has it as a URI, usually relative to the table."""
@@ -315,85 +285,88 @@ class DeltaLog:
 
     def _lost_file(self, on: date | None) -> str | None:
         if on not in self._lost:
-            self._lost[on] = self._first_fault(self._rows_of_date(on))
+            self._lost[on] = self._first_fault(self._of_date(on))
         return self._lost[on]
 
-    def _first_fault(self, rows: list[LoggedFile]) -> str | None:
-        files = self._stored(rows)
-        if files is None:
+    def _first_fault(self, numbers: Numbers) -> str | None:
+        stored = self._stored(numbers)
+        if stored is None:
             return None
-        for row in rows:
-            fault = self._fault(row, files)
-            if fault is not None:
-                return fault
-        return None
-
-    def _fault(self, row: LoggedFile, stored: Mapping[str, StoredFile | None]) -> str | None:
-        uri = self._uri(row["path"])
-        stored_file = stored[uri]
-        if stored_file is None:
+        sizes = stored.sizes(numbers)
+        logged = self._files.integers("size_bytes", numbers)
+        differing = np.flatnonzero(sizes != logged)
+        if not len(differing):
+            return None
+        first = differing[0]
+        (uri,) = self._uris(numbers[[first]])
+        if sizes[first] < 0:
             return f"{uri}, which does not exist"
-        if stored_file.size != row["size_bytes"]:
-            return (
-                f"{uri} as a file of {row['size_bytes']:,} bytes, but it has {stored_file.size:,}"
-            )
-        return None
+        return f"{uri} as a file of {logged[first]:,} bytes, but it has {sizes[first]:,}"
 
-    def _stored(self, rows: Iterable[LoggedFile]) -> Mapping[str, StoredFile | None] | None:
-        """The stored files at given locations; None if they cannot be listed."""
+    def _stored(self, numbers: Numbers) -> StoredFiles | None:
+        """The files as storage has them; None if some of them cannot be listed."""
         try:
-            return self._storage.look_at([self._uri(row["path"]) for row in rows])
+            self._storage.look_at(numbers)
         except (OSError, ValueError, DeltaError):
             return None
+        return self._storage
 
     @cached_property
-    def _storage(self) -> TableStorage:
-        return TableStorage(self.path)
+    def _storage(self) -> StoredFiles:
+        return StoredFiles(TableStorage(self.path), self._uris, self.count)
 
     def files_of(
         self, on: date | None, values: Mapping[str, Any] = MappingProxyType({})
     ) -> list[DataFile]:
         """The files in the log that may hold rows of the date with these values in some columns."""
-        rows = self._rows_of_date(on)
-        if values:
-            rows = [
-                row
-                for row in rows
-                if all(_may_have(row, name, value) for name, value in values.items())
+        numbers = self._of_date(on)
+        for name, value in values.items():
+            numbers = numbers[self._may_have(name, value, numbers)]
+        return self._data_files(numbers)
+
+    def _may_have(self, column: str, value: Any, numbers: Numbers) -> list[bool]:
+        """False for each file whose partition or statistics exclude a value in a column."""
+        if f"partition.{column}" in self._files:
+            return [
+                partition == value or (partition is not None and type(partition) is not type(value))
+                for partition in self._files.values(f"partition.{column}", numbers)
             ]
-        # The columns are looked up once, not for each of a million files.
-        paths = self._columns["path"]
-        sizes = self._columns["size_bytes"]
-        times = self._columns["modification_time"]
-        partitions = [self._columns[f"partition.{name}"] for name in self.partitioned_by]
+        least = self._files.values(f"min.{column}", numbers)
+        most = self._files.values(f"max.{column}", numbers)
+        return [_may_lie_within(value, *bounds) for bounds in zip(least, most, strict=True)]
+
+    def _data_files(self, numbers: Numbers, stored: StoredFiles | None = None) -> list[DataFile]:
+        """Some files of the log, with the facts of storage if there are any."""
+        columns = [self._files.values(f"partition.{name}", numbers) for name in self.partitioned_by]
+        # Of many files the partition is the same.
+        partitions = dict[tuple[str, ...], tuple[str, ...]]()
+        unknown = [0] * len(numbers)
+        written_ms = self._files.integers("modification_time", numbers)
         return [
             DataFile(
-                paths[number],
-                sizes[number],
-                _milliseconds(times[number]) * 1_000_000,
-                partition=tuple([str(values[number]) for values in partitions]),
+                path, size, modified_ns, changed_ns, inode, partitions.setdefault(texts, texts)
             )
-            for number in [row.number for row in rows]
+            for path, size, modified_ns, changed_ns, inode, texts in zip(
+                self._files.values("path", numbers),
+                self._files.integers("size_bytes", numbers).tolist(),
+                (written_ms * 1_000_000).tolist(),
+                stored.changed_ns(numbers).tolist() if stored else unknown,
+                stored.inodes(numbers) if stored else unknown,
+                zip(*(map(str, column) for column in columns), strict=True)
+                if columns
+                else [()] * len(numbers),
+                strict=True,
+            )
         ]
 
     def files_held(self, on: date | None) -> list[DataFile] | None:
         """The files that may hold rows of the date, as storage has them; None if they differ from
         the log's entries."""
-        files = self._stored(self._rows_of_date(on))
-        if files is None or self._lost_file(on) is not None or self._is_misspelled(on):
+        numbers = self._of_date(on)
+        stored = self._stored(numbers)
+        if stored is None or self._lost_file(on) is not None or on in self._misspelled:
             return None
-        return [
-            DataFile(
-                file.path,
-                file.size,
-                file.modified_ns,
-                stored.changed_ns,
-                stored.inode,
-                file.partition,
-            )
-            for file in self.files_of(on)
-            if (stored := files[self._uri(file.path)]) is not None
-        ]
+        return self._data_files(numbers, stored)
 
     def is_believed(self, dates: Collection[date | None]) -> bool:
         """True if the log's entries for the files of the dates can be trusted: the files are those
@@ -401,33 +374,32 @@ class DeltaLog:
         return self.is_trusted and all(map(self._are_as_written, dates))
 
     def _are_as_written(self, on: date | None) -> bool:
-        rows = self._rows_of_date(on)
-        files = self._stored(rows)
-        if files is None or self._lost_file(on) is not None or self._is_misspelled(on):
+        numbers = self._of_date(on)
+        stored = self._stored(numbers)
+        if stored is None or self._lost_file(on) is not None or on in self._misspelled:
             return False
-        files_as_stored = (
-            (row["modification_time"], files[self._uri(row["path"])]) for row in rows
-        )
-        return all(
-            file is not None and file.changed_ns // 1_000_000 <= _milliseconds(written)
-            for written, file in files_as_stored
-        )
+        written_ms = self._files.integers("modification_time", numbers)
+        return bool(np.all(stored.changed_ns(numbers) // 1_000_000 <= written_ms))
 
-    def _rows_of_date(self, on: date | None) -> list[LoggedFile]:
-        """The log's entries for the files that may hold rows of the date."""
+    def _of_date(self, on: date | None) -> Numbers:
+        """The files that may hold rows of the date."""
         if on is None or self.dates is None:
-            return self._files
+            return self._files.all
         if on not in self._by_date:
-            held = [rows for bounds, rows in self._by_bounds.items() if self._may_hold(*bounds, on)]
+            held = [
+                numbers
+                for first, last, numbers in self._by_bounds
+                if self._may_hold(first, last, on)
+            ]
             # In the order of the log.
-            self._by_date[on] = sorted(chain.from_iterable(held), key=attrgetter("number"))
+            self._by_date[on] = np.sort(np.concatenate(held)) if held else self._files.all[:0]
         return self._by_date[on]
 
     def _may_hold(self, first: Any, last: Any, on: date) -> bool:
         """False if no file with these bounds in the date column has rows of a date."""
         column = self.dates
         assert column is not None
-        if f"partition.{column.name}" in self._files[0]:
+        if f"partition.{column.name}" in self._files:
             if column.is_timestamp:
                 return first is not None and column.may_lie(on, first, first)
             return bool(first == column.value(on))
@@ -435,14 +407,12 @@ class DeltaLog:
 
     def rows_of(self, on: date | None) -> int | None:
         """The number of rows in the files that may hold the date; None if the log has none."""
-        counts = [row.get("num_records") for row in self._rows_of_date(on)]
-        return None if None in counts else sum(filter(None, counts))
+        return self._files.total("num_records", self._of_date(on))
 
     def rows_in(self, files: Iterable[DataFile]) -> int | None:
         """The number of rows in some of the files; None if the log does not have it."""
-        paths = {file.path for file in files}
-        counts = [row.get("num_records") for row in self._files if row["path"] in paths]
-        return None if None in counts else sum(filter(None, counts))
+        numbers = self._files.named([file.path for file in files])
+        return self._files.total("num_records", numbers)
 
     def arrivals(self, on: date | None, most: int) -> tuple[Arrival, ...]:
         """The newest commits that added files of the date, and the newest others that changed the
@@ -450,18 +420,21 @@ class DeltaLog:
         found: list[Arrival] = []
         counts: Counter[bool] = Counter()
         try:
-            files = {unquote(file.path): file for file in self.files_of(on)}
+            numbers = self._of_date(on)
+            paths = map(unquote, self._files.values("path", numbers))
+            files = dict(zip(paths, numbers.tolist(), strict=True))
             for commit in commits_behind(self.path, self.version, files):
-                own = [file for path, file in files.items() if path in commit.added]
+                own = [files[path] for path in commit.added if path in files]
                 if (own or not commit.is_move) and counts[bool(own)] < most:
                     counts[bool(own)] += 1
                     at = commit.info.get("inCommitTimestamp") or commit.info.get("timestamp")
+                    rows = self._files.total("num_records", np.array(own, dtype=np.int64))
                     arrival = Arrival(
                         str(commit.version),
                         datetime.fromtimestamp(int(at) / 1000, timezone.utc) if at else None,
                         _writer_in(commit.info),
                         len(own),
-                        self.rows_in(own) if own else None,
+                        rows if own else None,
                         removed=len(commit.removed),
                     )
                     found.append(arrival)
@@ -479,45 +452,59 @@ class DeltaLog:
             return {}
         if on is not None and not self.is_partitioned_by_date:
             return {}
-        rows = self._rows_of_date(on)
-        if any(row.get("num_records") is None for row in rows) or not self.is_believed([on]):
+        numbers = self._of_date(on)
+        if self._files.total("num_records", numbers) is None or not self.is_believed([on]):
             return {}
         values: dict[str, MetricValue] = {}
         for aggregate in aggregates:
             if aggregate.statistic is not None:
-                answer = self._answer(aggregate, rows)
+                answer = self._answer(aggregate, numbers)
                 if answer is not None:
                     values[aggregate.sql] = answer.value
         return values
 
-    def _answer(self, aggregate: Aggregate, rows: list[LoggedFile]) -> _Answer | None:
-        """The result of an aggregate over files with statistics; None if these do not have it.
-
-        :param rows: the entries of the files in the log.
-        """
-        count = sum(row["num_records"] for row in rows)
+    def _answer(self, aggregate: Aggregate, numbers: Numbers) -> _Answer | None:
+        """The result of an aggregate over files with statistics; None if these do not have it."""
+        count = self._files.total("num_records", numbers)
+        assert count is not None
         column = aggregate.column
         if aggregate.statistic is Statistic.ROWS:
             return _Answer(count)
-        if column is None or not self._has_statistics(column, rows):
+        if column is None or not self._has_statistics(column, numbers):
             return None
-        nulls: list[Any] = [row.get(f"null_count.{column}") for row in rows]
-        if None in nulls:
+        nulls = self._files.total(f"null_count.{column}", numbers)
+        if nulls is None:
             return None
         if aggregate.statistic is Statistic.VALUES:
-            return _Answer(count - sum(nulls))
+            return _Answer(count - nulls)
         if self.schema[column].dataType.simpleString() not in _EXACT_EXTREMES:
             return None
-        with_values = [
-            row for row, number in zip(rows, nulls, strict=True) if number < row["num_records"]
-        ]
-        return _extreme(column, with_values, is_least=aggregate.statistic is Statistic.LEAST)
+        return self._extreme(column, numbers, is_least=aggregate.statistic is Statistic.LEAST)
 
-    def _has_statistics(self, column: str, rows: list[LoggedFile]) -> bool:
+    def _extreme(self, column: str, numbers: Numbers, *, is_least: bool) -> _Answer | None:
+        """The least or the greatest value of a column; None if the log does not have it."""
+        rows = self._files.values("num_records", numbers)
+        nulls = self._files.values(f"null_count.{column}", numbers)
+        recorded = self._files.values(f"{'min' if is_least else 'max'}.{column}", numbers)
+        extremes = [
+            extreme
+            for extreme, count, missing in zip(recorded, rows, nulls, strict=True)
+            if missing < count
+        ]
+        if None in extremes:
+            return None
+        if not extremes:
+            return _Answer(None)
+        value: MetricValue | date = min(extremes) if is_least else max(extremes)
+        return _Answer(value.isoformat() if isinstance(value, date) else value)
+
+    def _has_statistics(self, column: str, numbers: Numbers) -> bool:
         """False for a nested column, and if the statistics of a file may not be exact."""
         if column not in self.schema.names or "." in column:
             return False
-        return self._loose is not None and all(row["path"] not in self._loose for row in rows)
+        if not self._loose:
+            return self._loose is not None
+        return self._loose.isdisjoint(self._files.values("path", numbers))
 
 
 @dataclass(frozen=True, slots=True)
@@ -525,21 +512,6 @@ class _Answer:
     """The result of an aggregate, which may be None: no value."""
 
     value: MetricValue
-
-
-def _extreme(column: str, rows: list[LoggedFile], *, is_least: bool) -> _Answer | None:
-    """The least or the greatest value of a column; None if the log does not have it.
-
-    :param rows: the entries of the files that have values in the column.
-    """
-    side = "min" if is_least else "max"
-    extremes: list[Any] = [row.get(f"{side}.{column}") for row in rows]
-    if None in extremes:
-        return None
-    if not extremes:
-        return _Answer(None)
-    value: MetricValue | date = min(extremes) if is_least else max(extremes)
-    return _Answer(value.isoformat() if isinstance(value, date) else value)
 
 
 def _writer_in(info: Mapping[str, Any]) -> str:
@@ -556,32 +528,8 @@ def _writer_in(info: Mapping[str, Any]) -> str:
     return redact(", ".join(words))[:_LONGEST_WRITER]
 
 
-def _values_of(name: str, column: pa.ChunkedArray) -> list[Any]:
-    """Recorded values. Of dates and timestamps that Python does not have, such as those after the
-    year 9999, partition values are strings, and statistics are unknown."""
-    try:
-        values = list(column.to_pylist())
-    except (OverflowError, ValueError):
-        return [_value_of(name, cell) for cell in column]
-    if name.startswith("partition.") and pa.types.is_binary(column.type):
-        return [value if value is None else as_bytes(value) for value in values]
-    return values
-
-
-def _value_of(name: str, cell: pa.Scalar) -> Any:
-    try:
-        return cell.as_py()
-    except (OverflowError, ValueError):
-        return str(cell.cast(pa.string())) if name.startswith("partition.") else None
-
-
-def _may_have(row: LoggedFile, column: str, value: Any) -> bool:
-    """False if the partition or the statistics of a file exclude values in a column."""
-    if f"partition.{column}" in row:
-        partition = row[f"partition.{column}"]
-        return partition == value or (partition is not None and type(partition) is not type(value))
-    least: Any = row.get(f"min.{column}")
-    most: Any = row.get(f"max.{column}")
+def _may_lie_within(value: Any, least: Any, most: Any) -> bool:
+    """False if the statistics of a file exclude a value."""
     # The log may hold a prefix of a string only.
     if isinstance(value, str) and isinstance(least, str) and isinstance(most, str):
         return least <= value and (value <= most or value.startswith(most))
@@ -603,8 +551,3 @@ def _folders_match_partition(path: str, values: Sequence[tuple[str, Any]]) -> bo
         and partition.keys() == {name for name, _ in values}
         and all(is_named(partition[name], value) for name, value in values)
     )
-
-
-def _milliseconds(timestamp: Any) -> int:
-    """A modification time in milliseconds, as in the log."""
-    return int(timestamp.timestamp() * 1000 if isinstance(timestamp, datetime) else timestamp)

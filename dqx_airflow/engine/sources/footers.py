@@ -39,7 +39,13 @@ from pyspark.sql.types import DataType, IntegerType, LongType, StructField, Stru
 from dqx_airflow.datasets.reader_options import option_of
 from dqx_airflow.engine.session.spark_versions import type_named
 from dqx_airflow.engine.sources.dataset import OpenDataset
-from dqx_airflow.engine.sources.listing import DataFile, DatasetFiles, partition_names, read_each
+from dqx_airflow.engine.sources.listing import (
+    DataFile,
+    DatasetFiles,
+    ListedFiles,
+    partition_names,
+    read_each,
+)
 from dqx_airflow.errors import DatasetError, first_line
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import (
@@ -407,7 +413,8 @@ def _drifts(
     is_chosen = any(key.casefold() in _CHOOSE_FILES for key, _ in ref.options)
     if ref.format not in _SCHEMA_IN or is_chosen or not dataset.files:
         return dict.fromkeys(dates, NO_DRIFT)
-    files = {on: dataset.files_on(on, dataset.files) for on in dates}
+    listed = ListedFiles(dataset.files)
+    files = {on: dataset.files_on(on, listed) for on in dates}
     read = dict.fromkeys(file for chosen in files.values() for file in chosen)
     key_of = _keys(spark)
     columns_by_file = columns_in(dataset.location, ref.format, tuple(read), key_of)

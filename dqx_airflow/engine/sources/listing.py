@@ -11,10 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib import resources
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from urllib.parse import unquote
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
@@ -138,8 +139,7 @@ TEXT_COLUMN = "value"
 Read = TypeVar("Read")
 
 
-@dataclass(frozen=True, slots=True)
-class DataFile:
+class DataFile(NamedTuple):
     """A file in a listing or a log.
 
     :param changed_ns: the change time of its inode, which cannot be set back; 0 if there is none.
@@ -152,6 +152,28 @@ class DataFile:
     changed_ns: int = 0
     inode: int = 0
     partition: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class ListedFiles:
+    """Files at a path, in the order of their paths."""
+
+    files: Sequence[DataFile]
+
+    @cached_property
+    def _by_folder(self) -> dict[str, list[int]]:
+        folders: dict[str, list[int]] = {}
+        for number, file in enumerate(self.files):
+            folders.setdefault(file.path.rpartition("/")[0], []).append(number)
+        return folders
+
+    def in_folders(self, is_wanted: Callable[[str], bool]) -> list[DataFile]:
+        """The files in some folders. Each folder is asked for once, however many files it has.
+
+        :param is_wanted: of a path that ends with a slash.
+        """
+        folders = [part for path, part in self._by_folder.items() if is_wanted(f"{path}/")]
+        return [self.files[number] for number in sorted(chain.from_iterable(folders))]
 
 
 def files_at(location: str) -> tuple[DataFile, ...] | None:

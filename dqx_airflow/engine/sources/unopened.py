@@ -15,7 +15,13 @@ from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta_files import DeltaLog, struct_of
 from dqx_airflow.engine.sources.delta_table import table_at
 from dqx_airflow.engine.sources.footers import columns_in
-from dqx_airflow.engine.sources.listing import DataFile, absolute, files_at, partition_names
+from dqx_airflow.engine.sources.listing import (
+    DataFile,
+    ListedFiles,
+    absolute,
+    files_at,
+    partition_names,
+)
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.types import declared_types
 from dqx_airflow.plan.schema_check import Schema
@@ -87,8 +93,6 @@ class UnopenedDataset(DatasetFacts):
         if self.log is not None:
             return {file for on in dates for file in self.log.files_of(on)}
         column = DateColumn(self.ref.date_column or "", "date")
-        return {
-            file
-            for file in self.files or ()
-            if any(on is None or column.may_be_in(on, file.path) for on in dates)
-        }
+        return ListedFiles(self.files or ()).in_folders(
+            lambda folder: any(on is None or column.may_be_in(on, folder) for on in dates)
+        )
