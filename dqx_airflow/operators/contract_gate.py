@@ -33,7 +33,7 @@ _SIGNS = "\n"
 class ContractGateOperator(GateOperator):
     """Stops the pipeline if the data violates a data contract.
 
-    The contract is read and compiled on the worker before anything is submitted: a contract with
+    The contract is read and compiled on the worker before anything is submitted. A contract with
     errors, with a version other than the pinned one, or past its end fails the task within a
     second. A violated clause at or above `fail_on` fails the task without a retry, and so does a
     clause that describes a check but cannot be enforced. The log lists the clauses that are not

@@ -55,13 +55,13 @@ _HOW_DRIFT = f"""\
   the reference: the smallest values up to which 10%, 20%, ... of its rows lie. If the
   reference has at most {BINS} different numbers, each number is a category.
 - **Up to {MOST_STEPS:,} different numbers** a day are exact. Beyond that, a day is kept as
-  {MOST_STEPS:,} steps of equal share, so that the share of rows up to a value is known to
+  {MOST_STEPS:,} steps of equal share. The share of rows up to a value is then known to
   {1 / MOST_STEPS:.1%}, and drift is approximate. The verdict then has a note with its bounds:
   `psi(amount) is approximate, since a day has more than {MOST_STEPS:,} different numbers: the
   exact value is from 0.181 to 0.214`. The exact value is always between them. `ks` is off by
-  {2 / MOST_STEPS:.1%} at most. The bounds of `psi` and `js` depend on the rows: of normally
-  distributed numbers that moved by 0.45 standard deviations, `psi` is known as 0.184 to 0.196
-  from yesterday, and as 0.181 to 0.214 from seven days together. Leave that much room between a
+  {2 / MOST_STEPS:.1%} at most. The bounds of `psi` and `js` depend on the rows. If normally
+  distributed numbers moved by 0.45 standard deviations, `psi` is 0.184 to 0.196 from yesterday,
+  and 0.181 to 0.214 from seven days together. Leave that much room between a
   limit and the values of normal days. Strings have no `ks`.
 - Numbers are compared as doubles: whole numbers beyond 2^53 that share one are the same value.
 - `psi` is the sum of `(p - q) * ln(p / q)` over the shares of the day and of the reference. A share
@@ -72,13 +72,13 @@ _HOW_DRIFT = f"""\
   dates have data. The date itself is never part of the reference, nor is a day in `skip_dates`, or
   one that is labeled as an issue, unless all of them are.
 - Few rows drift by chance: without any change, `psi` is about the number of bins times `1/n + 1/m`
-  for `n` and `m` rows. A limit that suits a table of a million rows alarms daily on one of a
+  for `n` and `m` rows. A limit that suits a table of a million rows fails daily on one of a
   hundred; the limit of [`watch orders drift`](usual.md#watch-a-dataset) depends on the rows.
 - What is kept of a day is the number of rows of each value or step. It is stored once, and serves
   every later day. Nothing from masked columns is kept: each run reads all of the days, and only the
   drift is shown.
 - A backtest needs what was kept of each day. Verdicts keep nothing about groups, so it leaves these
-  out; and of columns with many values they keep only the date itself, so it also needs runs on the
+  out. Of columns with many values they keep only the date itself, so it also needs runs on the
   earlier days."""
 
 _ARITHMETIC = """\

@@ -53,8 +53,8 @@ _DECORATED = """\
 ## Gates as decorated functions
 
 `@task.dql_gate` and `@task.contract_gate` are the gates as decorators, which Airflow has once the
-package is installed. The function returns what is only known when the task runs: the datasets, as
-a mapping of names to paths or tables, or the suite (one, or a list), or the contract. The
+package is installed. The function returns what is only known when the task runs. That is the
+datasets, as a mapping of names to paths or tables, the suite (one, or a list), or the contract. The
 decorator takes the other arguments of `DqlGateOperator` or `ContractGateOperator`.
 
 ```python
@@ -83,8 +83,8 @@ with DAG("orders"):
   are rendered.
 - The output of the gate for the next task is its outcome: `passed`, `warned` or `accepted`.
 - `gate.expand(path=[...])` makes one gate for each value.
-- The arguments are checked when the DAG is parsed, the result of the function when the task runs:
-  anything else than datasets or a source fails with `GateMisconfiguredError`, without a retry."""
+- The arguments are checked when the DAG is parsed, the result of the function when the task runs.
+  A result other than datasets or a source fails with `GateMisconfiguredError`, without a retry."""
 
 _PASSED_ON = """\
 ## Arguments of SparkSubmitOperator

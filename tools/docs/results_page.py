@@ -62,13 +62,12 @@ rows and 128 files. This takes a fraction of a second. It cannot fail the gate: 
 is quicker, or the merge fails, the files are left for the next gate. So a month has a few dozen
 files at most, even if you never run `optimize`.
 
-`optimize` merges what is left into files of up to 50,000 rows, sorted by gate and time, so that
-the history of a gate is read from a few row groups. It also drops states that a newer one has
+`optimize` merges the other files into files of up to 50,000 rows, sorted by gate and time. So the
+history of a gate is read from a few row groups. It also drops states that a newer one has
 replaced, writes a checkpoint, and trims the log.
 
-The tables have these Delta properties: a checkpoint every 50 commits, a log of one day, removed
-files kept for 7 days, and statistics for the columns that readers search by. There is no time
-travel beyond that.
+The tables have a checkpoint every 50 commits, a log of one day, and statistics for the columns
+that readers search by. Removed files are kept for 7 days. There is no time travel beyond that.
 
 ### prune
 
@@ -80,10 +79,10 @@ from the time of the run, not from the date of its data, so a backfill of old da
 
 ### vacuum
 
-`vacuum` deletes files that have been in no version of a table for 7 days, files of gates that were
-killed while they wrote, and the files in `_dqx_batches` of
-[batches](deploy.md#many-gates-in-one-spark) that have not changed for as long. If no gate has taken
-its report, these may contain failing rows, as the store does. `--keep 14d` keeps all of them for
+`vacuum` deletes files that have been in no version of a table for 7 days, and files of gates that
+were killed while they wrote. It also deletes the files of
+[batches](deploy.md#many-gates-in-one-spark) in `_dqx_batches` that have not changed for 7 days. If
+no gate has taken its report, these may contain failing rows, as the store does. `--keep 14d` keeps all of them for
 longer, and `--dry-run` only counts them. The shortest time is one day, because a query may still
 read the files.
 
@@ -105,16 +104,16 @@ month.
 ### Other tools
 
 Read the tables with any tool. Do not run `OPTIMIZE` of Spark or `optimize.compact` of deltalake on
-them while gates run: deltalake 1.6 does not notice when two processes rewrite the same files, and
-the rows are then there twice. Our own commits guard against each other. Tables that another tool
+them while gates run. deltalake 1.6 does not notice when two processes rewrite the same files, and
+duplicates their rows. Our own commits guard against each other. Tables that another tool
 has given deletion vectors or column mapping are still read, but no longer merged or pruned.
 
 `dql results export latest --format oors --output run.json` writes one run as a message of the Open
 Observability Results Standard (OORS) of Bitol, 0.8.1. **That is a draft**, and the message
 changes with it. Each assertion is a result of type `check`: `pass`, `fail`, `warn` (it failed and
-cannot block), `skip` or `error` (it could not be evaluated), with its value, a limit that is one
-number, and the numbers of rows and failing rows, as far as they are known; the clause of the
-contract as `relatesTo`, and the rows that it is about as `target.filter`. The message has the
+cannot block), `skip` or `error` (it could not be evaluated). As far as they are known, it has its
+value, a limit that is one number, and the numbers of rows and failing rows. `relatesTo` is the
+clause of the contract, and `target.filter` the rows that it is about. The message has the
 status of its worst result. No rows are exported.
 
 `dql results export latest --format oors --url https://quality.example/oors` posts the message
@@ -133,9 +132,9 @@ _TABLES: Mapping[str, str] = {
     ),
     STATES: (
         "One row for each computed aggregate of each date, which later runs reuse as long as the "
-        "files are unchanged. If files were only added, to a Delta table or a folder of Parquet "
-        "files, only the new ones are read for counts, sums and extremes, and their results are "
-        "merged with the state, if the value is exactly the same as from all files. "
+        "files are unchanged. If files were only added to a Delta table or a folder of Parquet "
+        "files, only the new ones are read for counts, sums and extremes. Their results are merged "
+        "with the state if the value is exactly the same as from all files. "
         "[What a gate trusts](promises.md#what-a-gate-trusts) lists what a state depends on."
     ),
     LABELS: (

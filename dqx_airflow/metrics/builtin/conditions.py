@@ -98,7 +98,7 @@ CONDITIONS = (
         "malformed_count",
         (ANY,),
         "The number of rows in which the value of the column does not match its type, or the whole"
-        " line is broken: for CSV and JSON with a declared schema; otherwise 0.",
+        " line is broken. It counts in CSV and JSON with a declared schema, and is 0 otherwise.",
         "assert malformed_count(price) == 0",
         lambda arguments: (rows_where(sql.malformed_sql("malformed_count", arguments[0])),),
         in_python=lambda malformed: malformed.values.count(True),

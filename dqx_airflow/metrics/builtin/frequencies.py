@@ -283,8 +283,8 @@ FREQUENCIES = (
         "entropy",
         (ANY,),
         "Shannon's entropy of the values, NULL ignored: the sum of `-p * log(p)` over the share "
-        "`p` of each value, in nats. 0 if all values are equal, `log(n)` for `n` equally common "
-        "values.",
+        "`p` of each value, in nats. It is 0 if all values are equal, and `log(n)` for `n` equally "
+        "common values.",
         "assert entropy(country) > 1.5",
         _entropy,
         value=_entropy_of,
