@@ -6,6 +6,8 @@ look for the words, and for phrases that a word list cannot express, in three ki
 - pages: the README, the docs, the changelog, the pages of the UI, the examples
 - strings of the package: messages, hints, help, templates, and docstrings that are shown
 - docstrings and comments for developers, in which fewer words are excluded
+
+Sentences of the docs and cells of their tables have a limit of words, too.
 """
 
 from __future__ import annotations
@@ -67,6 +69,11 @@ FOR_USERS = {
     r"has not got|have not got": "does not have",
     r"it is a matter of": "it depends on",
     r"quick and": "fast",
+    r"[\d.,]+ of the (time|cpu|processor)": "N% less (more) time than the baseline",
+    r"times (faster|slower|quicker|cheaper)": "N times as long as the baseline",
+    r"[\d.,]+% (faster|slower|quicker|(less|more) (time|cpu|processor time|memory))(?! than)": (
+        "... than the baseline"
+    ),
 }
 """Phrases that user-visible text does not have either."""
 
@@ -154,6 +161,16 @@ TEMPLATES = sorted(
     )
 )
 """What commands print, the messages of gates, and files that are written for users."""
+DOCS = [
+    *(CHECKOUT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")),
+    *sorted((PACKAGE / "docs").rglob("*.md")),
+]
+MOST_WORDS = 35
+"""The words of a sentence. Aim at 25: one idea a sentence."""
+
+MOST_WORDS_OF_A_CELL = 30
+"""The words of a cell of a table. Aim at 20: one sentence, without a list of options."""
+
 MODULES = sorted(PACKAGE.rglob("*.py"))
 EXAMPLES = sorted(
     path
@@ -194,6 +211,77 @@ def test_no_sentence_begins_in_a_block_of_code(path: Path) -> None:
     assert [after[:60] for after in blocks if after[:1].islower()] == []
 
 
+@pytest.mark.parametrize("path", DOCS, ids=lambda path: str(path.relative_to(CHECKOUT)))
+def test_a_sentence_is_short(path: Path) -> None:
+    text = prose_of(path.read_text(encoding="utf-8"))
+    written = [*sentences(text), *(part for cell in cells(text) for part in sentences(cell))]
+    assert [sentence for sentence in written if words_in(sentence) > MOST_WORDS] == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [path for path in DOCS if path != PACKAGE / "docs/operators.md"],
+    ids=lambda path: str(path.relative_to(CHECKOUT)),
+)
+def test_a_cell_of_a_table_is_short(path: Path) -> None:
+    """Except those of `operators.md`, which are the docstrings of arguments."""
+    written = cells(prose_of(path.read_text(encoding="utf-8")))
+    assert [cell for cell in written if words_in(cell) > MOST_WORDS_OF_A_CELL] == []
+
+
+def prose_of(page: str) -> str:
+    """A page without blocks of code; an inline code, or several in a row, is one word.
+
+    The addresses of links and the front matter are left out.
+    """
+    without_blocks = re.sub(r"\A---\n.*?\n---\n|^ *```.*?^ *```$", "\n", page, flags=re.S | re.M)
+    without_addresses = re.sub(r"\]\([^)]*\)", "]", without_blocks)
+    marked = re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "CODE", without_addresses, flags=re.S)
+    return re.sub(r"CODE(,?\s+(and |or )?CODE)+", "CODE", marked)
+
+
+def sentences(prose: str) -> Iterator[str]:
+    """The sentences of paragraphs and items of lists, also of those that end with a colon."""
+    lines = (
+        "" if line.lstrip().startswith(("|", "#", ":::", "<!--")) else line
+        for line in prose.split("\n")
+    )
+    for paragraph in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )", "\n".join(lines)):
+        text = " ".join(paragraph.split())
+        yield from re.split(r"(?<=[.!?:])(?:\*\*|[*)\"])?\s+(?=[A-Z0-9*\[\"(])", text)
+
+
+def cells(prose: str) -> list[str]:
+    rows = (line.strip() for line in prose.split("\n") if line.lstrip().startswith("|"))
+    return [cell.strip() for row in rows for cell in re.split(r"(?<!\\)\|", row)]
+
+
+def words_in(text: str) -> int:
+    return len(re.findall(r"[A-Za-z0-9][^\s]*", text))
+
+
+@pytest.mark.parametrize(
+    ("page", "counts"),
+    [
+        ("One two. Three\nfour five: Six.", [2, 3, 1]),
+        ("- One [two](three four).\n- Five `six seven`, `eight` and `nine` ten.", [2, 3]),
+        ("**One two.** Three.\n\n```sh\nfour five\n```\n\nSix (seven).", [2, 1, 2]),
+    ],
+)
+def test_the_words_of_a_sentence_are_counted(page: str, counts: list[int]) -> None:
+    written = [words_in(sentence) for sentence in sentences(prose_of(page))]
+    assert [count for count in written if count] == counts
+
+
+def test_a_row_has_its_cells() -> None:
+    assert [*filter(None, cells("| a b | `c \\| d` |\n|---|---|"))] == [
+        "a b",
+        "`c \\| d`",
+        "---",
+        "---",
+    ]
+
+
 def test_messages_of_the_package_are_plain_english() -> None:
     found = [
         f"{path.relative_to(CHECKOUT)}:{line}: {offence}"
@@ -222,6 +310,11 @@ def test_comments_and_docstrings_are_plain_english() -> None:
         ("It stands\nfor the name", "'stands for': write is short for, is in"),
         ("at most so many runs", "'so many': write N, the number of, at most"),
         ("blocks held against a manifest", "'held against': write checked against, compared with"),
+        (
+            "It takes 0.8 of the time",
+            "'0.8 of the time': write N% less (more) time than the baseline",
+        ),
+        ("It takes 20% less time than a plan written by hand", None),
         ("there is no longer a reason to wait, and it is no longer than 5 s", None),
     ],
 )

@@ -175,9 +175,9 @@ class GateOperator(SparkJobOperator):
     :param fail_on: the least severe level that still blocks: "P1", the default, blocks on P0 and
         P1, while P2 and P3 only warn. (templated)
     :param on_violation: what a blocked gate does to the task: "fail" (not retried), "skip", "warn"
-        (success, with warnings in the log), or "ask": the task waits, without a worker slot, until
-        someone accepts exactly the data that was checked or keeps it blocked. Who may answer is
-        whoever may answer required actions of the DAG in Airflow. (templated)
+        (success, with warnings in the log), or "ask". With "ask", the task waits, without a worker
+        slot, until someone accepts exactly the data that was checked or keeps it blocked. Whoever
+        may answer required actions of the DAG in Airflow may answer. (templated)
     :param ask_timeout: with "ask", the time to wait for an answer, a `timedelta` or seconds; by
         default forever. (templated)
     :param ask_default: what happens without an answer: "block" or "accept". (templated)
@@ -190,17 +190,17 @@ class GateOperator(SparkJobOperator):
     :param max_clock_skew_hours: by how many hours a timestamp may be in the future and still make
         data fresh; the verdict notes it. Later timestamps are ignored. (templated)
     :param quarantine: the target for the rows that violate an assertion which failed with a
-        severity of `fail_on` or worse: a mapping of dataset names to paths of Delta tables, or a
-        folder with one table per dataset. The rows are written whole and unmasked. By default
+        severity of `fail_on` or worse. It is a mapping of dataset names to paths of Delta tables,
+        or a folder with one table per dataset. The rows are written whole and unmasked. By default
         there is no quarantine. (templated)
     :param promote_to: the target for the validated rows, written in the same job if the gate
-        passes: a mapping of dataset names to paths of Delta tables or to catalog tables, or just
-        the target if there is one dataset. One commit replaces the date if the dataset has a date
-        column, else the whole table. Rows that another gate or map index promoted, or this one
-        with another date column or time zone, are not replaced: the gate is then broken, as it
-        is if the target has other columns or a constraint that the rows violate. If the commit
-        fails for another reason, there is no report, and the task is retried. By default nothing
-        is promoted. (templated)
+        passes. It is a mapping of dataset names to paths of Delta tables or to catalog tables, or
+        just the target if there is one dataset. One commit replaces the date if the dataset has a
+        date column, else the whole table. Rows that another gate or map index promoted, or this
+        gate with another date column or time zone, are not replaced: the gate is then broken. It is
+        also broken if the target has other columns, or a constraint that the rows violate. If the
+        commit fails for another reason, there is no report, and the task is retried. By default
+        nothing is promoted. (templated)
     :param promote_slice: the columns, each with the single value that all rows of this gate have,
         such as `{"store": "zurich"}`. Only rows with these values are replaced, so that several
         gates or mapped tasks can share a target. (templated)
@@ -211,23 +211,23 @@ class GateOperator(SparkJobOperator):
         nothing, although downstream tasks may run. `promote_to` requires True or False with
         `on_violation="warn"`, and False with "skip". (templated)
     :param promote_valid: promotes the valid rows of a gate that only single failing rows would
-        block: `{"max_bad_rows": "1%"}`, or the same share as 0.01, or a whole number of rows,
-        promotes all rows but the failing ones, which are in the quarantine, and the outcome is
-        `warned`. Requires `promote_to` and `quarantine`. The gate blocks as usual if more rows
-        fail, if an assertion that blocks is not about single rows, or if one does not hold for the
-        other rows. (templated)
+        block. The value is `{"max_bad_rows": "1%"}`, the same share as 0.01, or a whole number of
+        rows. All rows but the failing ones are promoted, these are in the quarantine, and the
+        outcome is `warned`. Requires `promote_to` and `quarantine`. The gate blocks as usual if
+        more rows fail, if an assertion that blocks is not about single rows, or if one does not
+        hold for the other rows. (templated)
     :param promote_partial: lets a partial run promote rows and update assets, provided that it
         excludes no assertion that is P0 or `@required`. Without it, `promote_to` is refused, and
         assets among the `outlets` are not updated. Requires a selection, and something to promote
         or update. (templated)
     :param certify_partitions: updates the assets among the `outlets` by partitions (Airflow 3.3):
-        each date that passed is one, with the key `2024-05-17`, or `2024-05-17|zurich` with the
+        each date that passed is one. Its key is `2024-05-17`, or `2024-05-17|zurich` with the
         values of `promote_slice` in the order of its columns' names. DAGs that are scheduled by
-        partitions of the asset wait for exactly these dates, while Airflow does not start DAGs
-        with `schedule=[asset]` for them. From a range with `on_violation="warn"`, only the dates
-        that passed are certified. (templated)
+        partitions of the asset wait for exactly these dates, while Airflow does not start DAGs with
+        `schedule=[asset]` for them. From a range with `on_violation="warn"`, only the dates that
+        passed are certified. (templated)
     :param ansi: the mode of Spark in which SQL of the suite, the contract and the datasets is
-        evaluated: in ANSI mode an overflow, an invalid cast or a division by zero is an error, and
+        evaluated. In ANSI mode an overflow, an invalid cast or a division by zero is an error, and
         without it NULL. The gate opens its session in this mode; in a session with the other one,
         by `conf` or on a server, the SQL could not be evaluated. (templated)
     :param recompute: reads all data again. By default, earlier results in the results store are

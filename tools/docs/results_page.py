@@ -82,9 +82,9 @@ from the time of the run, not from the date of its data, so a backfill of old da
 `vacuum` deletes files that have been in no version of a table for 7 days, and files of gates that
 were killed while they wrote. It also deletes the files of
 [batches](deploy.md#many-gates-in-one-spark) in `_dqx_batches` that have not changed for 7 days. If
-no gate has taken its report, these may contain failing rows, as the store does. `--keep 14d` keeps all of them for
-longer, and `--dry-run` only counts them. The shortest time is one day, because a query may still
-read the files.
+no gate has taken its report, these may contain failing rows, as the store does. `--keep 14d` keeps
+all of them for longer, and `--dry-run` only counts them. The shortest time is one day, because a
+query may still read the files.
 
 ### Sizes
 
@@ -124,7 +124,11 @@ code 2 if the server refuses it, 4 if it failed. No output names more of the add
 
 _TABLES: Mapping[str, str] = {
     RUNS: "One row for each attempt of a gate.",
-    RESULTS: "One row for each assertion of each attempt.",
+    RESULTS: (
+        "One row for each assertion of each attempt. A key of `measured` consists of the dataset, "
+        "the metric, its arguments, the lag in days, and the columns of the groups. For groups, "
+        "the values of all groups are stored."
+    ),
     FAILING_ROWS: "One row for each sampled row of a failed assertion.",
     SOURCES: (
         "One row for each source of a suite, a library or a contract that gates used, however "
@@ -146,8 +150,11 @@ _TABLES: Mapping[str, str] = {
         "`rejected`, `applied`. Proposals are never pruned."
     ),
     INCIDENT_NOTES: (
-        "One row for each note about an incident: someone acknowledged it, or wrote a comment. "
-        "Notes are never pruned."
+        "One row for each note about an incident. The author handles it (`acknowledged`), ended it "
+        "(`closed`), accepts the data that was checked (`accepted`), keeps it blocked, or wrote a "
+        "comment. `released` and `discarded` are about rows of a quarantine. A gate writes `asked` "
+        "while it waits, and `no report` for a run that ended without one. `text` is what happens "
+        "at the end of its time, or the reason. Notes are never pruned."
     ),
     PROOFS: (
         "One row for each engine that `dql doctor --prove` tried. If there are several for "
