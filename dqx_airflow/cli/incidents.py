@@ -200,7 +200,7 @@ def close(
     incidents = _incidents_of(results, gate)
     for missing in _missing_reports_of(results, gate, incidents):
         if incident and missing.id.startswith(incident):
-            write_notes(results, [missing.closed_by(author_of(author), reason.strip())])
+            write_notes(results, [missing.note(CLOSED, author_of(author), reason.strip())])
             typer.echo(f"closed: gate {missing.gate_instance}, data of {missing.date}")
             return
     one = incident_called(incidents, incident)
@@ -230,7 +230,8 @@ def _row(one: Incident, judged: Sequence[JudgedRows], first: Incident | None) ->
 
 def _missing_row(one: MissingReport) -> tuple[str, ...]:
     gate = f"{one.gate_instance} {one.rows}".strip()
-    return one.id[:8], gate, one.date.isoformat(), NO_REPORT, "", one.error, ""
+    by = one.acknowledgement.author if one.acknowledgement else ""
+    return one.id[:8], gate, one.date.isoformat(), NO_REPORT, "", one.error, by
 
 
 def _whereabouts(judged: JudgedRows) -> str:

@@ -239,6 +239,7 @@ def incident_object(
 
 def missing_report_object(missing: MissingReport) -> JsonObject:
     """A date without a report, with the keys of an incident."""
+    acknowledgement = missing.acknowledgement
     return _object(
         run_id=None,
         gate=missing.gate,
@@ -255,15 +256,15 @@ def missing_report_object(missing: MissingReport) -> JsonObject:
         detected_at=missing.at,
         ended_at=None,
         time_to_detect_seconds=None,
-        time_to_acknowledge_seconds=None,
+        time_to_acknowledge_seconds=missing.time_to_acknowledge,
         time_to_end_seconds=None,
-        acknowledgement=None,
+        acknowledgement=None if acknowledgement is None else _note_object(acknowledgement),
         asked_at=None,
         asked_until=None,
         without_an_answer=None,
         not_promoted=[],
         promoted=[],
-        notes=[],
+        notes=[] if acknowledgement is None else [_note_object(acknowledgement)],
     )
 
 

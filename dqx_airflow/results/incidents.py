@@ -19,7 +19,7 @@ from dqx_airflow.results import schema
 from dqx_airflow.results.query import OF_A_RUN, RunsWanted, StoredResults, is_in, of_dates, opened
 from dqx_airflow.results.report_rows import RunRow, run_from_row, verdict_from_row
 from dqx_airflow.results.schema import as_utc
-from dqx_airflow.values import Outcome, Status, Verdict
+from dqx_airflow.values import NO_REPORT, Outcome, Status, Verdict
 
 BAD = (Outcome.BLOCKED, Outcome.BROKEN)
 """The outcomes that form an incident."""
@@ -36,10 +36,11 @@ WAITING = "waiting"
 class IncidentNote:
     """A note on a slice for which a gate is blocked or broken.
 
-    `kind` is `acknowledged` (the author takes care of it), `comment`, `closed` (the author ends the
-    incident, for the reason in `text`), `accepted` (the author accepts the data that the run
-    `run_id` judged, for that reason), `asked` (the gate waits for an answer about that run, `until`
-    then, if it is set, and then `text` is what happens), or `kept blocked` (the author's answer).
+    `kind` is `acknowledged` (the author takes care of it, also of a date without a report),
+    `comment`, `closed` (the author ends the incident, for the reason in `text`), `accepted` (the
+    author accepts the data that the run `run_id` judged, for that reason), `asked` (the gate waits
+    for an answer about that run, `until` then, if it is set, and then `text` is what happens), or
+    `kept blocked` (the author's answer).
     `map_index` is the index of the instance of a mapped gate, -1 if the gate is not mapped; `slice`
     is the slice of the run. A gate whose run left no report notes `no report`, with the reason in
     `text`; `is_partial` is whether that run had a selection. `at` and `until` are in UTC.
@@ -227,13 +228,19 @@ def incidents_of(
         by_place.setdefault((run.run_key.date, run.run_key.map_index), []).append(run)
     for own in by_place.values():
         found += _of_one_place(own)
-    all_notes = sorted(notes, key=lambda note: note.at)
+    of_place: dict[tuple[date, int], list[IncidentNote]] = {}
+    for note in sorted(notes, key=lambda note: note.at):
+        of_place.setdefault((note.date, note.map_index), []).append(note)
     found.sort(key=lambda incident: (incident.date, incident.last.started_at), reverse=True)
     later: dict[tuple[date, int, str | None], datetime] = {}
     with_notes = []
     for incident in found:
         key = incident.date, incident.map_index, incident.last.slice
-        own_notes = tuple(note for note in all_notes if _is_about(note, incident, later.get(key)))
+        place = incident.date, incident.map_index
+        of_slice = [note for note in of_place.get(place, ()) if _is_on_slice(note, incident)]
+        since = _good_before(incident, by_place[place], of_slice)
+        until = later.get(key)
+        own_notes = tuple(note for note in of_slice if _is_about(note, incident, since, until))
         later[key] = incident.detected_at
         with_notes.append(replace(incident, notes=own_notes))
     return tuple(with_notes)
@@ -301,16 +308,54 @@ def _settles(good: RunRow, bad: RunRow) -> bool:
     return bad.partial is not None and bad.partial.selection == good.partial.selection
 
 
-def _is_about(note: IncidentNote, incident: Incident, until: datetime | None) -> bool:
-    """Whether a note is about an incident.
+def _is_on_slice(note: IncidentNote, incident: Incident) -> bool:
+    """Whether a note on the date of an incident is on its slice, or on all of the date."""
+    return any(same_slice(note.slice, run.slice) for run in incident.runs)
 
+
+def _good_before(
+    incident: Incident, runs: Iterable[RunRow], notes: Iterable[IncidentNote]
+) -> datetime | None:
+    """The last time before an incident at which its slice was good, or someone closed it; None if
+    it never was.
+
+    :param runs: all runs of the date and the map index.
+    :param notes: on the slice.
+    """
+    ends = [
+        run.finished_at
+        for run in runs
+        if run.outcome not in BAD
+        and run.partial is None
+        and run.started_at < incident.first.started_at
+        and same_slice(run.slice, incident.last.slice)
+    ]
+    ends += [
+        note.at for note in notes if note.kind == CLOSED and note.at < incident.first.started_at
+    ]
+    return max(ends, default=None)
+
+
+_WITHOUT_A_REPORT = (ACKNOWLEDGED, NO_REPORT)
+"""The notes on a date that has no report yet. They stay when a run of it is then bad: who has taken
+the date still has it."""
+
+
+def _is_about(
+    note: IncidentNote, incident: Incident, since: datetime | None, until: datetime | None
+) -> bool:
+    """Whether a note on the slice of an incident is about this incident.
+
+    :param since: the last time before it at which the slice was good.
     :param until: when the next incident of the slice began.
     """
-    is_here = (note.date, note.map_index) == (incident.date, incident.map_index)
-    is_same = note.slice is None or note.slice in {run.slice for run in incident.runs}
-    is_then = note.at >= incident.detected_at and (until is None or note.at < until)
-    # The clocks of two machines differ, and a first note is about a first incident.
-    return is_here and is_same and (is_then or (until is None and incident.is_open))
+    if until is not None and note.at >= until:
+        return False
+    if note.at < incident.detected_at:
+        # The clocks of two machines differ, and a first note is about a first incident.
+        return since is None or (note.at >= since and note.kind in _WITHOUT_A_REPORT)
+    is_over = incident.ended_at is not None and note.at > incident.ended_at
+    return not (is_over and note.kind in _WITHOUT_A_REPORT)
 
 
 def groups_of(incidents: Iterable[Incident]) -> tuple[tuple[Incident, ...], ...]:
@@ -356,12 +401,16 @@ def stored_incidents(results: StoredResults | str, wanted: RunsWanted) -> tuple[
     if not runs:
         return ()
     dates = [run.run_key.date for run in runs]
-    notes = notes_from(results, {run.run_key.gate for run in runs}, min(dates), max(dates))
     tasks = _tasks_among(runs)
+    of_notes = dict(tasks)
+    for gate, task in tasks.items():
+        # A note on a date without a report has the name of the gate without a suite.
+        of_notes.setdefault(gate.partition("/")[0], task)
+    notes = notes_from(results, of_notes, min(dates), max(dates))
     runs.sort(key=lambda run: tasks[run.run_key.gate])
     found: list[Incident] = []
     for task, own in groupby(runs, key=lambda run: tasks[run.run_key.gate]):
-        of_task = (note for note in notes if tasks.get(note.gate) == task)
+        of_task = (note for note in notes if of_notes.get(note.gate) == task)
         found += incidents_of(own, of_task)
     return tuple(sorted(found, key=lambda incident: incident.date, reverse=True))
 

@@ -3,12 +3,13 @@ them. The task of a gate leaves a note there before it fails."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
-from datetime import date, datetime
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
 
 from dqx_airflow.results import schema
 from dqx_airflow.results.incidents import (
+    ACKNOWLEDGED,
     CLOSED,
     Incident,
     IncidentNote,
@@ -16,7 +17,7 @@ from dqx_airflow.results.incidents import (
     show_rows,
     write_notes,
 )
-from dqx_airflow.results.query import RunsWanted, StoredResults, of_dates, opened
+from dqx_airflow.results.query import RunsWanted, StoredResults, is_in, of_dates, opened
 from dqx_airflow.results.schema import as_utc
 from dqx_airflow.values import NO_REPORT, GateRequest, RunKey
 
@@ -25,7 +26,8 @@ from dqx_airflow.values import NO_REPORT, GateRequest, RunKey
 class MissingReport:
     """A date for which the last run of a gate left no report. `error` says why, `at` is the time of
     its end, and `id` the id of its note. `gate` is the name without a suite, `slice` the slice of
-    the run, and `is_partial` whether it was to evaluate a selection only."""
+    the run, and `is_partial` whether it was to evaluate a selection only. `acknowledgement` is the
+    note of the person who takes care of the date."""
 
     gate: str
     date: date
@@ -35,6 +37,7 @@ class MissingReport:
     error: str
     at: datetime
     id: str
+    acknowledgement: IncidentNote | None = None
 
     @property
     def gate_instance(self) -> str:
@@ -46,11 +49,15 @@ class MissingReport:
         """The values of `promote_slice`: `store = basel`; empty without them."""
         return show_rows(self.slice)
 
-    def closed_by(self, author: str, reason: str) -> IncidentNote:
-        """The note with which someone gives the date up."""
-        return IncidentNote(
-            self.gate, self.date, CLOSED, author, reason, self.map_index, self.slice
-        )
+    @property
+    def time_to_acknowledge(self) -> timedelta | None:
+        """The time from the end of the run to the acknowledgement; None without one."""
+        note = self.acknowledgement
+        return max(note.at - self.at, timedelta(0)) if note else None
+
+    def note(self, kind: str, author: str, text: str = "") -> IncidentNote:
+        """The note with which someone takes the date, or gives it up."""
+        return IncidentNote(self.gate, self.date, kind, author, text, self.map_index, self.slice)
 
 
 def write_missing_reports(results: StoredResults, request: GateRequest, error: str) -> None:
@@ -92,13 +99,11 @@ def missing_reports(
     if not last:
         return ()
     days = [one.date for one in last.values()]
-    ends: dict[tuple[date, int], list[DateEnd]] = {}
-    for end in ends_of_dates(results, min(days), max(days)):
-        ends.setdefault((end.date, end.map_index), []).append(end)
+    past = past_of_dates(results, min(days), max(days))
     found = [
-        one
+        replace(one, acknowledgement=past.acknowledgement(one.gate, one.date, one.map_index, one))
         for one in last.values()
-        if not any(_settles(end, one) for end in ends.get((one.date, one.map_index), ()))
+        if not any(_settles(end, one) for end in past.ends_of(one.date, one.map_index))
     ]
     return tuple(sorted(found, key=lambda one: (one.date, one.gate, one.map_index, one.rows)))
 
@@ -155,41 +160,84 @@ class DateEnd:
     closing: IncidentNote | None = None
 
 
-def ends_of_dates(results: StoredResults | str, since: date, until: date) -> tuple[DateEnd, ...]:
-    """The ends of runs on some days, and the closings of these days.
+@dataclass(frozen=True, slots=True)
+class PastOfDates:
+    """The ends of some dates, and the acknowledgements of these, oldest first; both by date and map
+    index."""
+
+    ends: Mapping[tuple[date, int], list[DateEnd]] = field(default_factory=dict)
+    acknowledgements: Mapping[tuple[date, int], list[IncidentNote]] = field(default_factory=dict)
+
+    def ends_of(self, on: date | None, map_index: int) -> Sequence[DateEnd]:
+        """The ends of a date; none of an unknown one."""
+        return () if on is None else self.ends.get((on, map_index), ())
+
+    def acknowledgement(
+        self, gate: str, on: date | None, map_index: int, missing: MissingReport | None = None
+    ) -> IncidentNote | None:
+        """The note of the person who has a date without a report: the first one since the date was
+        checked or closed; None without one.
+
+        :param gate: the name without a suite.
+        :param missing: the missing report, if the store knows it.
+        """
+        ends = [
+            end.at
+            for end in self.ends_of(on, map_index)
+            if is_of_gate(end.gate, gate) and not end.is_partial and _is_on_rows(end.slice, missing)
+        ]
+        last = max(ends, default=None)
+        for note in () if on is None else self.acknowledgements.get((on, map_index), ()):
+            is_about = is_of_gate(note.gate, gate) and _is_on_rows(note.slice, missing)
+            if is_about and (last is None or note.at > last):
+                return note
+        return None
+
+
+def _is_on_rows(slice: str | None, missing: MissingReport | None) -> bool:
+    """Whether a run or a note is on the rows of a missing report: all of the date, or these rows of
+    it. An earlier version stored no slice."""
+    return slice is None or missing is None or rows_in(slice) == rows_in(missing.slice)
+
+
+def past_of_dates(results: StoredResults | str, since: date, until: date) -> PastOfDates:
+    """The ends of runs on some days, the closings of these days, and who has taken them.
 
     :raises StoreError: the store exists and cannot be read.
     """
     results = opened(results)
     columns = ("gate", "dataset_date", "scheduler_run", "slice", "partial", "finished_at")
-    ends = []
+    ends: dict[tuple[date, int], list[DateEnd]] = {}
     for row in results.run_rows(RunsWanted(since=since, until=until), columns):
         key = RunKey(row["gate"], row["dataset_date"], row["scheduler_run"])
-        ends.append(
-            DateEnd(
-                gate=key.gate,
-                date=key.date,
-                map_index=key.map_index,
-                slice=row.get("slice"),
-                is_partial=bool(row.get("partial")),
-                at=as_utc(row["finished_at"]),
-            )
+        end = DateEnd(
+            gate=key.gate,
+            date=key.date,
+            map_index=key.map_index,
+            slice=row.get("slice"),
+            is_partial=bool(row.get("partial")),
+            at=as_utc(row["finished_at"]),
         )
-    closed = [f"\"kind\" = '{CLOSED}'", *of_dates(since, until)]
-    for row in results.whole_rows(schema.INCIDENT_NOTES, closed):
+        ends.setdefault((key.date, key.map_index), []).append(end)
+    acknowledgements: dict[tuple[date, int], list[IncidentNote]] = {}
+    where = [is_in("kind", (ACKNOWLEDGED, CLOSED)), *of_dates(since, until)]
+    for row in results.whole_rows(schema.INCIDENT_NOTES, where, 'ORDER BY "event_at"'):
         note = IncidentNote.from_row(row)
-        ends.append(
-            DateEnd(
-                gate=note.gate,
-                date=note.date,
-                map_index=note.map_index,
-                slice=note.slice,
-                is_partial=False,
-                at=note.at,
-                closing=note,
-            )
+        place = note.date, note.map_index
+        if note.kind == ACKNOWLEDGED:
+            acknowledgements.setdefault(place, []).append(note)
+            continue
+        end = DateEnd(
+            gate=note.gate,
+            date=note.date,
+            map_index=note.map_index,
+            slice=note.slice,
+            is_partial=False,
+            at=note.at,
+            closing=note,
         )
-    return tuple(ends)
+        ends.setdefault(place, []).append(end)
+    return PastOfDates(ends, acknowledgements)
 
 
 def is_of_gate(stored: str, gate: str) -> bool:
@@ -206,5 +254,4 @@ def _settles(end: DateEnd, missing: MissingReport) -> bool:
         return False
     if end.is_partial and not missing.is_partial:
         return False
-    # An earlier version stored no slice, and a note on all of the date has none.
-    return end.slice is None or rows_in(end.slice) == rows_in(missing.slice)
+    return _is_on_rows(end.slice, missing)

@@ -26,7 +26,7 @@ from dqx_airflow.ui.airflow_users import Visitor, VisitorDep
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.deciding import HeldBack
 from dqx_airflow.ui.json_members import NotInJson
-from dqx_airflow.ui.open_slices import OpenSlice, SlicesOfGates, slices_of
+from dqx_airflow.ui.open_slices import OpenSlice, SlicesOfGates, key_of_slice, slices_of
 from dqx_airflow.ui.responses import Filters, Page, PageNumber, Paging, form_token, store_client
 from dqx_airflow.ui.store import StoreClient
 from dqx_airflow.ui.stored_summaries import reported_runs
@@ -513,20 +513,54 @@ def _freshness(rows: Sequence[GateRow]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class OpenOfGate:
-    """The open dates of a gate: the first one, None if that is unknown, their number, the newest
-    incident if any date was judged, the earlier gate with its cause, and the rows that its target
-    lacks."""
+    """The open dates of a gate, oldest first, and the rows that its target lacks."""
 
-    since: date | None
-    count: int
-    newest: Incident | None
+    slices: tuple[OpenSlice, ...]
     held_back: HeldBack
-    same_cause_as: str = ""
 
     @property
-    def taken(self) -> IncidentNote | None:
-        """The acknowledgement of the newest date."""
-        return self.newest.acknowledgement if self.newest else None
+    def since(self) -> date | None:
+        """The first date; None if no date is known."""
+        return min((one.date for one in self.slices if one.date is not None), default=None)
+
+    @property
+    def count(self) -> int:
+        """The number of open dates."""
+        return len(self.slices)
+
+    @property
+    def incident(self) -> Incident | None:
+        """The incident of the newest date that was judged; None without one."""
+        judged = [one.incident for one in self.slices if one.incident is not None]
+        return judged[-1] if judged else None
+
+    @property
+    def same_cause_as(self) -> str:
+        """The earlier gate with the same cause as the newest date."""
+        return self.slices[-1].same_cause_as
+
+    @property
+    def taken(self) -> tuple[IncidentNote, ...]:
+        """A note of each person who has taken some of the dates, on the newest of theirs."""
+        notes: dict[str, IncidentNote] = {}
+        for one in reversed(self.slices):
+            if one.taken is not None:
+                notes.setdefault(one.taken.author, one.taken)
+        return tuple(notes.values())
+
+    @property
+    def free(self) -> tuple[OpenSlice, ...]:
+        """The dates that no one has taken."""
+        return tuple(one for one in self.slices if one.taken is None)
+
+    @property
+    def keys_to_take(self) -> tuple[str, ...]:
+        """The keys of the dates that someone can take, the oldest ones if they are many."""
+        known = (one for one in self.free if one.date is not None)
+        return tuple(key_of_slice(one) for one in islice(known, _MOST_TAKEN))
+
+
+_MOST_TAKEN = 500
 
 
 def open_by_gate(
@@ -543,15 +577,8 @@ def open_by_gate(
     judged = dict(client.ask(lambda store: tuple(judged_rows(store, incidents).items())).found)
     found = {}
     for gate, own in by_gate.items():
-        of_gate = [one.incident for one in own if one.incident is not None]
-        dates = [one.date for one in own if one.date is not None]
-        found[gate] = OpenOfGate(
-            since=min(dates, default=None),
-            count=len(own),
-            newest=of_gate[-1] if of_gate else None,
-            held_back=HeldBack.of([judged.get(one.id, ()) for one in of_gate]),
-            same_cause_as=own[-1].same_cause_as,
-        )
+        of_gate = [judged.get(one.incident.id, ()) for one in own if one.incident is not None]
+        found[gate] = OpenOfGate(tuple(own), HeldBack.of(of_gate))
     return found
 
 
@@ -593,6 +620,13 @@ def board(
     shown = paging.shown(matching)
     states = Counter(row.state for row in rows)
     may_edit = cache(visitor.may_edit)
+    note_ids = {
+        (row.dag_id, row.task_id): uuid4()
+        for row in shown
+        if _urgency(row) == 0 and may_edit(row.dag_id)
+    }
+    if note_ids and client.read_only() is not None:
+        note_ids = {}
     counts = {state: states[state] for state in STATES_WORST_FIRST if states[state]}
     choices = {
         "dag_id": _choices(row.dag_id for row in rows),
@@ -614,11 +648,7 @@ def board(
         next_deadline=min(map(as_utc, deadlines.values()), default=None),
         groups=groups_of_rows(shown),
         opened=open_by_gate(client, open_),
-        note_ids={
-            (row.dag_id, row.task_id): uuid4()
-            for row in shown
-            if _urgency(row) == 0 and may_edit(row.dag_id)
-        },
+        note_ids=note_ids,
         token=form_token(visitor.user),
     )
 

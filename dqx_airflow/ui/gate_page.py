@@ -18,6 +18,8 @@ from dqx_airflow.limits import LONGEST_WAIVER
 from dqx_airflow.results.alerts import labels_of
 from dqx_airflow.results.decisions import waivers_of
 from dqx_airflow.results.incidents import (
+    ACKNOWLEDGED,
+    CLOSED,
     Incident,
     IncidentNote,
     judged_places,
@@ -253,20 +255,22 @@ class GatePage(NamedTuple):
 class NoReportPage(NamedTuple):
     """A task instance without a report, and the tasks that kept it from running. `gate` is the name
     of its gate, `date` the date of its data, None if that is unknown, and `is_open` is set while no
-    run has a report on that date, and no one has closed it; `closing` is the note of who has."""
+    run has a report on that date, and no one has closed it; `closing` is the note of who has, and
+    `taken` of who takes care of it."""
 
     run: airflow.TaskRun
     gate: str
     date: date | None
     is_open: bool
     closing: IncidentNote | None
+    taken: IncidentNote | None
     stoppers: tuple[Stopper, ...]
     problem: str | None
 
     @classmethod
     def of_other_task(cls, run: airflow.TaskRun) -> NoReportPage:
         """The page of a task that is not a gate."""
-        return cls(run, f"{run.dag_id}.{run.task_id}", None, False, None, (), None)
+        return cls(run, f"{run.dag_id}.{run.task_id}", None, False, None, None, (), None)
 
 
 class MappedPage(NamedTuple):
@@ -448,13 +452,20 @@ def _no_report_page(
         waivable=False,
     )
     if own and own[0].date is None:
-        objections["closed"] = objections["closed"] or DATE_UNKNOWN
+        objections |= {kind: objections[kind] or DATE_UNKNOWN for kind in (ACKNOWLEDGED, CLOSED)}
     name = known[0].gate if known else f"{run.dag_id}.{run.task_id}"
     day = known[0].date if known else None
     return responses.Page(
         "no_report.html",
         NoReportPage(
-            run, name, day, bool(own), slices.closed.get(run.attempt_id), stoppers, problem
+            run=run,
+            gate=name,
+            date=day,
+            is_open=bool(own),
+            closing=slices.closed.get(run.attempt_id),
+            taken=own[0].taken if own else None,
+            stoppers=stoppers,
+            problem=problem,
         ),
         key=key_of_slice(own[0]) if own else "",
         clearing=clearing,

@@ -480,8 +480,6 @@ def _change(
     task, on, found = _of_form(visitor, form)
     about = _incidents_in_form(form, found)
     back = _address_of(task, about[0].date, about[0].id)
-    if form.get("back") == "slices":
-        back = responses.address("slices")
     if _is_sent_again(form, about, kind):
         return responses.back_to(back)
     if kind != COMMENT:

@@ -15,7 +15,7 @@ from dqx_airflow.results.incidents import (
     JudgedRows,
     stored_incidents,
 )
-from dqx_airflow.results.missing_reports import DateEnd, ends_of_dates, is_of_gate
+from dqx_airflow.results.missing_reports import DateEnd, PastOfDates, is_of_gate, past_of_dates
 from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.schema import as_utc
 from dqx_airflow.results.shared_causes import first_incidents, gate_of
@@ -36,7 +36,8 @@ class OpenSlice:
     its run, None if that is unknown. `since` is the time of the first verdict, or of the end of the
     task without one, and `error` why there is no report. `same_cause_as` is the earlier gate of the
     DAG whose open slice has the same cause, or empty; `sentence` is the worst failure in the words
-    of the data, empty if the store does not have it.
+    of the data, empty if the store does not have it. `taken` is the note of the person who takes
+    care of it.
     """
 
     gate: str
@@ -53,6 +54,7 @@ class OpenSlice:
     error: str = ""
     same_cause_as: str = ""
     sentence: str = ""
+    taken: IncidentNote | None = None
 
     @property
     def held_back(self) -> HeldBack:
@@ -157,6 +159,7 @@ def _judged_slices(
                 since=one.detected_at,
                 incident=one,
                 question=questions.get(attempt),
+                taken=one.acknowledgement,
             )
         )
     return found
@@ -176,30 +179,28 @@ def _without_report(
         run = one.run
         place = run.dag_id, run.task_id, run.map_index, one.date or run.run_id
         newest.setdefault(place, one)
-    ends = _ends_of(client, [*newest.values()])
+    past = _past_of(client, [*newest.values()])
     open_ = []
     closed = {}
     for one in newest.values():
-        settled = [end for end in ends.get((one.date, one.run.map_index), ()) if _settles(end, one)]
+        ends = past.ends_of(one.date, one.run.map_index)
+        settled = [end for end in ends if _settles(end, one)]
         if not settled:
-            open_.append(_slice_without_report(one))
+            taken = past.acknowledgement(one.gate, one.date, one.run.map_index)
+            open_.append(replace(_slice_without_report(one), taken=taken))
         closings = [end.closing for end in settled if end.closing is not None]
         if closings and len(closings) == len(settled):
             closed[one.run.attempt_id] = closings[0]
     return open_, closed
 
 
-def _ends_of(
-    client: StoreClient, missing: Sequence[RunWithoutReport]
-) -> dict[tuple[date | None, int], list[DateEnd]]:
-    """The ends of the dates of runs without a report, by date and map index."""
+def _past_of(client: StoreClient, missing: Sequence[RunWithoutReport]) -> PastOfDates:
+    """What the store knows about the dates of runs without a report."""
     dates = [one.date for one in missing if one.date is not None]
     if not dates:
-        return {}
-    ends: dict[tuple[date | None, int], list[DateEnd]] = {}
-    for end in client.ask(lambda store: ends_of_dates(store, min(dates), max(dates))).found:
-        ends.setdefault((end.date, end.map_index), []).append(end)
-    return ends
+        return PastOfDates()
+    found = client.ask(lambda store: (past_of_dates(store, min(dates), max(dates)),)).found
+    return found[0] if found else PastOfDates()
 
 
 def _slice_without_report(one: RunWithoutReport) -> OpenSlice:
@@ -271,7 +272,7 @@ def _end_without_report(
         return f"{run.dag_id}.{run.task_id}, run {run.run_id}: its task is {state}"
     (one,) = found
     about = f"{one.gate}, data of {one.date}"
-    ends = _ends_of(client, found).get((one.date, run.map_index), ())
+    ends = _past_of(client, found).ends_of(one.date, run.map_index)
     for end in ends:
         if end.closing is not None and _settles(end, one):
             return f"{about}: {decision_in_words(end.closing)}"

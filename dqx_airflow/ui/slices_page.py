@@ -1,5 +1,5 @@
 """The page of open slices: every date that is still blocked, waits for an answer, or whose run left
-no report; and the forms that clear them, and that close those without a report."""
+no report; and the forms that take and clear them, and that close those without a report."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from uuid import UUID, uuid4, uuid5
 from fastapi import Response
 
 from dqx_airflow.results.incidents import (
+    ACKNOWLEDGED,
     CLOSED,
     WAITING,
     IncidentNote,
@@ -21,13 +22,13 @@ from dqx_airflow.results.incidents import (
     worst_verdicts,
     write_notes,
 )
-from dqx_airflow.results.missing_reports import missing_reports
-from dqx_airflow.results.query import RunsWanted, StoredResults
+from dqx_airflow.results.missing_reports import MissingReport, missing_reports
+from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.schema import as_utc
 from dqx_airflow.ui import airflow, airflow_dags, airflow_users, responses
 from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.clearing import clear_tasks
-from dqx_airflow.ui.deciding import HeldBack
+from dqx_airflow.ui.deciding import HeldBack, decision_in_words
 from dqx_airflow.ui.open_slices import OpenSlice, key_of_slice, slices_of, what_became_of
 from dqx_airflow.ui.responses import Form, Page, Refused, form_token
 from dqx_airflow.ui.store import StoreClient
@@ -224,7 +225,7 @@ def slices(visitor: airflow_users.VisitorDep, tasks: airflow_dags.TasksDep) -> P
         picture=_picture(client, gates),
         clears=clears,
         edits=edits,
-        note_ids={one.id: uuid4() for one in incidents},
+        new_id=uuid4,
         can_clear=sum(one.task is not None and one.dag_id in clears for one in rows),
         token=form_token(visitor.user),
         key_of=key_of_slice,
@@ -239,9 +240,10 @@ _CLEAR = "clear"
 def change_slices(
     visitor: airflow_users.VisitorDep, tasks: airflow_dags.TasksDep, form: Form
 ) -> Response:
-    """Clears the checked open slices, oldest data first; or closes a date without a report."""
+    """Takes open slices, or clears the checked ones, oldest data first; or closes a date without a
+    report."""
     given = {**form, "kind": form.get("kind") or _CLEAR}
-    kinds = {_CLEAR: _CLEAR, CLOSED: CLOSED}
+    kinds = {kind: kind for kind in (_CLEAR, ACKNOWLEDGED, CLOSED)}
     kind, reason = responses.chosen(given, kinds, "kind", _LONGEST_REASON)
     with responses.one_at_a_time():
         return _change_slices(visitor, tasks, form, kind, reason)
@@ -268,6 +270,10 @@ def _change_slices(
         if ended:
             raise responses.no_longer_open(ended)
         raise Refused(HTTPStatus.NOT_FOUND, "No open date of a gate that you may read.")
+    if kind != _CLEAR:
+        _require_editor(visitor, about)
+    if kind == ACKNOWLEDGED:
+        return _take(visitor, client, about, form)
     if kind == CLOSED:
         return _close(visitor, client, about, reason, form)
     may_clear = cache(visitor.may_clear)
@@ -279,6 +285,48 @@ def _change_slices(
     return clear_tasks(visitor, [*refs], dates, form, "slices", _page_before(form, allowed[0]))
 
 
+def _require_editor(visitor: airflow_users.Visitor, about: Sequence[OpenSlice]) -> None:
+    """:raises Refused: the user may not edit one of the DAGs."""
+    missing = Refused(HTTPStatus.NOT_FOUND, "No open date of a gate that you may read.")
+    forbidden = "You do not have permission to edit this DAG."
+    responses.require_editor(visitor, {one.dag_id for one in about}, missing, forbidden)
+
+
+def _take(
+    visitor: airflow_users.Visitor,
+    client: StoreClient,
+    about: Sequence[OpenSlice],
+    form: Mapping[str, str],
+) -> Response:
+    """Notes that the user takes care of the dates that no one has taken.
+
+    :raises Refused: all their dates are unknown, or others have taken all of them.
+    """
+    known = [one for one in about if one.date is not None]
+    if not known:
+        raise Refused(HTTPStatus.BAD_REQUEST, DATE_UNKNOWN)
+    back = _page_before(form, about[0])
+    free = [one for one in known if one.taken is None]
+    if not free and visitor.name in {one.taken.author for one in known if one.taken}:
+        return responses.back_to(back)
+    if not free:
+        raise responses.no_longer_open(
+            [
+                f"{one.gate}, data of {one.date}: {decision_in_words(one.taken)}"
+                for one in known
+                if one.taken
+            ]
+        )
+    own = responses.note_id(form.get("note", ""))
+    notes = _notes(client, free, ACKNOWLEDGED, visitor.name, "", own)
+    entries: list[tuple[airflow.TaskRef | str, dict[str, object]]] = [
+        (one.task or one.dag_id, {"gate": one.gate, "date": one.date, "kind": ACKNOWLEDGED})
+        for one in free
+    ]
+    write = partial(write_notes, notes=notes)
+    return responses.recorded_changes(visitor, "dqx incident", entries, write, back)
+
+
 def _close(
     visitor: airflow_users.Visitor,
     client: StoreClient,
@@ -288,12 +336,9 @@ def _close(
 ) -> Response:
     """Ends a date without a report by the word of a person, as `dql incidents close` does.
 
-    :raises Refused: the user may not edit the DAG; it is not a date without a report, or its
-        date is unknown; or the reason is empty.
+    :raises Refused: it is not a date without a report, or its date is unknown; or the reason is
+        empty.
     """
-    missing = Refused(HTTPStatus.NOT_FOUND, "No open date of a gate that you may read.")
-    forbidden = "You do not have permission to edit this DAG."
-    responses.require_editor(visitor, {one.dag_id for one in about}, missing, forbidden)
     one = about[0]
     if len(about) > 1 or one.state != NO_REPORT or one.task is None:
         only = "Only a date without a report is closed here: close the others on their incidents."
@@ -303,11 +348,9 @@ def _close(
     if not reason:
         raise Refused(HTTPStatus.BAD_REQUEST, "The reason is empty.")
     own = responses.note_id(form.get("note", ""))
-    notes = client.ask(lambda store: _closing(store, one, visitor.name, reason, own))
-    if notes.problem is not None:
-        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, notes.problem)
+    notes = _notes(client, [one], CLOSED, visitor.name, reason, own)
     facts = {"gate": one.gate, "date": one.date, "kind": CLOSED, "text": reason, "note": own}
-    write = partial(write_notes, notes=notes.found)
+    write = partial(write_notes, notes=notes)
     back = _page_before(form, one)
     return responses.recorded_change(visitor, "dqx incident", [one.task], facts, write, back)
 
@@ -315,24 +358,50 @@ def _close(
 DATE_UNKNOWN = "The date of its data is unknown: clear it, or trigger the DAG for the date."
 
 
-def _closing(
-    store: StoredResults, one: OpenSlice, author: str, reason: str, own: UUID
-) -> tuple[IncidentNote, ...]:
-    """The notes that close a date: one for each slice of which the store knows that it has no
-    report, else one for the date."""
-    assert one.date is not None
-    known = [
-        missing.closed_by(author, reason)
-        for missing in missing_reports(store, [one.gate])
-        if (missing.date, missing.map_index) == (one.date, one.map_index)
+def _notes(
+    client: StoreClient, about: Sequence[OpenSlice], kind: str, author: str, text: str, own: UUID
+) -> list[IncidentNote]:
+    """The notes of a person on open slices of known dates.
+
+    :param own: the id of the form.
+    :raises Refused: the store does not respond.
+    """
+    silent = {one.gate for one in about if one.incident is None}
+    answer = client.ask(lambda store: missing_reports(store, silent) if silent else ())
+    if answer.problem is not None:
+        raise Refused(HTTPStatus.SERVICE_UNAVAILABLE, answer.problem)
+    notes = [note for one in about for note in _notes_on(one, answer.found, kind, author, text)]
+    # The same ids for a form that is sent twice, and another one for each slice.
+    return [
+        replace(note, id=str(uuid5(own, repr((note.gate, note.date, note.map_index, note.slice)))))
+        for note in notes
     ]
-    whole = IncidentNote(one.gate, one.date, CLOSED, author, reason, one.map_index)
-    # The same ids for a form that is sent twice.
-    return tuple(replace(note, id=str(uuid5(own, note.slice or ""))) for note in known or [whole])
+
+
+def _notes_on(
+    one: OpenSlice, missing: Collection[MissingReport], kind: str, author: str, text: str
+) -> list[IncidentNote]:
+    """The notes on an open slice: of a date without a report, one for each slice of which the store
+    knows that it has none, else one for the date."""
+    assert one.date is not None
+    if one.incident is not None:
+        last = one.incident.last
+        gate, slice = last.run_key.gate, last.slice
+        return [IncidentNote(gate, one.date, kind, author, text, one.map_index, slice)]
+    place = one.gate, one.date, one.map_index
+    known = [
+        unknown.note(kind, author, text)
+        for unknown in missing
+        if (unknown.gate, unknown.date, unknown.map_index) == place
+    ]
+    return known or [IncidentNote(one.gate, one.date, kind, author, text, one.map_index)]
 
 
 def _page_before(form: Form, one: OpenSlice) -> str:
     """The page of the form: an address that we construct, whatever the form contains."""
-    if form.get("back") == "runs":
+    back = form.get("back")
+    if back == "runs":
         return responses.runs_address(one.dag_id, one.task_id)
-    return responses.address("slices")
+    if back == "tab" and one.task is not None:
+        return responses.gate_address(one.task)
+    return responses.address("board" if back == "board" else "slices")

@@ -8,7 +8,14 @@ from datetime import date, datetime, timedelta, timezone
 
 import pytest
 
-from dqx_airflow.results.incidents import CLOSED, IncidentNote, groups_of, incidents_of
+from dqx_airflow.results.incidents import (
+    ACKNOWLEDGED,
+    CLOSED,
+    COMMENT,
+    IncidentNote,
+    groups_of,
+    incidents_of,
+)
 from dqx_airflow.results.report_rows import RunRow
 from dqx_airflow.values import Attempt, Outcome, PartialRun, RunKey, Selection, Severity
 
@@ -95,6 +102,40 @@ def test_a_person_closes_an_incident_until_the_slice_is_bad_again() -> None:
     assert incident.time_to_end == timedelta(minutes=30)
     (incident,) = incidents_of([first, again], [closing])
     assert (incident.status, incident.is_open) == ("blocked", True)
+
+
+@pytest.mark.parametrize(
+    ("runs", "notes", "expected"),
+    [
+        ("1B", "-1A", "0: A"),  # taken while it had no report
+        ("1B 1P", "-1A", "0: A"),
+        ("1B 1P 1B", "0.5A", "0: A; 2: "),  # who took the first has not taken the second
+        ("1B 1P 1B", "1.5A", "0: ; 2: A"),  # taken between, when a run left no report
+        ("1B 1P 1B 1P", "1.5A", "0: ; 2: A"),
+        ("1B 1P 1B", "1.5C", "0: C; 2: "),  # a comment on what has ended
+        ("1P 1B", "-1A", "1: "),  # it was good in between
+        ("1B", "-2A -1X", "0: "),  # someone closed it in between
+        ("1P 1B", "0.5A", "1: A"),
+        ("1P 1pa 1B", "0.5A", "2: A"),  # a part that passed is not the date
+    ],
+)
+def test_a_note_on_a_date_without_a_report_is_about_the_incident_that_follows(
+    runs: str, notes: str, expected: str
+) -> None:
+    lines = [_line(number, text[1:], int(text[0])) for number, text in enumerate(runs.split())]
+    kinds = {"A": ACKNOWLEDGED, "C": COMMENT, "X": CLOSED}
+    key, began = lines[0].run_key, lines[0].finished_at
+    given = [
+        IncidentNote(
+            key.gate, key.date, kinds[note[-1]], "eve", at=began + timedelta(hours=float(note[:-1]))
+        )
+        for note in notes.split()
+    ]
+    found = []
+    for incident in reversed(incidents_of(lines, given)):
+        own = [letter for one in incident.notes for letter in kinds if kinds[letter] == one.kind]
+        found.append(f"{incident.id}: {' '.join(own)}")
+    assert "; ".join(sorted(found)) == expected
 
 
 def test_open_incidents_of_neighbouring_dates_form_a_group() -> None:

@@ -12,7 +12,8 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dqx_airflow.cli.main import app
-from dqx_airflow.results.missing_reports import write_missing_reports
+from dqx_airflow.results.incidents import write_notes
+from dqx_airflow.results.missing_reports import missing_reports, write_missing_reports
 from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import (
@@ -234,6 +235,33 @@ def test_a_blocked_date_whose_new_run_left_no_report_is_listed_once(root: str) -
     write_missing_reports(StoredResults(root), request, "the Spark job failed")
     lines = dql("--results-root", root).stdout.splitlines()
     assert [line.split()[3] for line in lines[1:]] == ["blocked"]
+
+
+def test_who_takes_a_date_without_a_report_is_listed_and_has_the_incident(root: str) -> None:
+    store = StoredResults(root)
+    key = replace(RUN_KEY, date=date(2024, 3, 4), scheduler_run="day 4")
+    write_missing_reports(store, request_of(key, promote_slice=BASEL), "Spark failed")
+    (missing,) = missing_reports(store)
+    assert missing.time_to_acknowledge is None
+    other = replace(missing, slice=request_of(key, promote_slice=BERN).slice)
+    write_notes(store, [other.note("acknowledged", "op"), missing.note("acknowledged", "eve")])
+
+    def listed() -> dict[str, Any]:
+        *_, fact = json.loads(dql("--results-root", root, "--format", "json").stdout)
+        assert dql("--results-root", root).stdout.splitlines()[-1].split()[-1] == "eve"
+        return dict(fact)
+
+    fact = listed()
+    assert (fact["status"], fact["acknowledgement"]["author"]) == ("no report", "eve")
+    assert fact["notes"] == [fact["acknowledgement"]]
+    assert fact["time_to_acknowledge_seconds"] >= 0
+    slice = request_of(key, promote_slice=BASEL).slice
+    now = datetime.now(timezone.utc) + timedelta(minutes=1)
+    bad = replace(sample_report(9, attempt=9, run_key=key, slice=slice), started_at=now)
+    ResultsStore(root).write(replace(bad, finished_at=now))
+    fact = listed()
+    assert (fact["status"], fact["acknowledgement"]["author"]) == ("blocked", "eve")
+    assert fact["time_to_acknowledge_seconds"] == 0
 
 
 def test_a_store_without_a_run_gets_no_note(tmp_path: Path) -> None:

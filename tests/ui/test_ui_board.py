@@ -144,8 +144,8 @@ def test_the_board_says_how_much_is_held_back_and_who_has_it(
     assert "ada no one has it yet" in Html(page).text
     assert not Html(get("board").text).forms  # ada only looks
     (form,) = Html(page).forms
-    assert post("incident", "ada", **form).status_code == 403
-    assert post("incident", **form).status_code == 303
+    assert post("slices", "ada", **form).status_code == 403
+    assert post("slices", **form).status_code == 303
     text = Html(get("board", "eve").text).text
     assert "ada taken by eve" in text
     assert "I take it" not in text

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from dqx_airflow.results.decisions import waivers_of
-from dqx_airflow.results.incidents import notes_from
+from dqx_airflow.results.incidents import IncidentNote, notes_from, write_notes
+from dqx_airflow.results.query import StoredResults
 from dqx_airflow.values import (
     Attempt,
     DatasetSnapshot,
@@ -182,13 +183,12 @@ def repaired(scene: Scene, number: int, on: date, **changes: Any) -> None:
 
 
 @pytest.mark.more
-def test_a_repaired_incident_stays_with_its_times_and_its_link(
-    get: Get, post: Get, scene: Scene
-) -> None:
+def test_a_repaired_incident_stays_with_its_times_and_its_link(get: Get, scene: Scene) -> None:
     days_of(scene, "bpbbb")
     gone = "2024-03-18"
-    form = form_of(get(f"{HERE}&date={gone}", "eve").text, "acknowledged")
-    assert post("incident", **form, reason="I am on it").status_code == 303
+    at = NOON - timedelta(days=1)
+    take = IncidentNote("lake.gate", date(2024, 3, 18), "acknowledged", "eve", "I am on it", at=at)
+    write_notes(StoredResults(str(scene.root)), [take])
     repaired(scene, 50, date(2024, 3, 18))
     page = Html(get(f"{HERE}&date={gone}").text)
     assert "✓ repaired lake.gate data of 2024-03-18" in page.text
@@ -379,7 +379,7 @@ def test_the_open_slices_are_listed_oldest_first_and_cleared_in_order(
     assert "→ s3://lake/silver" in page.text
     assert "5,000 rows" in page.text
     assert "2024-03-19" not in listed
-    picks = " ".join(box["value"] or "" for box in page.all("input", name="pick"))
+    picks = " ".join(box["value"] or "" for box in page.all("input", name="pick", type="checkbox"))
     form = {**page.forms[0], "pick": picks}
     assert post("slices", **form).headers["location"] == "slices"
     states = states_of(scene)
@@ -398,7 +398,9 @@ def test_only_who_may_clear_the_tasks_gets_the_buttons(get: Get, post: Get, scen
     form = form_of(get(HERE, "eve").text, "clear")
     del form["kind"]
     slices = Html(get("slices", "eve").text)
-    picks = " ".join(box["value"] or "" for box in slices.all("input", name="pick"))
+    picks = " ".join(
+        box["value"] or "" for box in slices.all("input", name="pick", type="checkbox")
+    )
     all_of_gate = {**slices.forms[0], "pick": picks}
     assert not Html(get("slices").text).forms
     assert "2024-03-18" not in get("slices", "ben").text

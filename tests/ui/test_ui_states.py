@@ -196,7 +196,7 @@ def test_a_date_whose_run_left_no_report_is_open_and_cleared_with_the_others(
     assert json_of(get, "board")["open_slices"] == {"lake.gate": 3}
     html = Html(get("slices", "eve").text)
     assert post("slices", **html.forms[0]).status_code == 400, "no date is selected"
-    picks = " ".join(box["value"] or "" for box in html.all("input", name="pick"))
+    picks = " ".join(box["value"] or "" for box in html.all("input", name="pick", type="checkbox"))
     assert len(picks.split()) == 3
     assert post("slices", **html.forms[0], pick=picks).status_code == 303
     assert json_of(get, "slices")["counts"] == {"blocked": 1}
@@ -255,7 +255,7 @@ def test_only_a_date_without_a_report_is_closed_in_the_list(
 ) -> None:
     scene.ran(report_of(1, datasets=HELD))
     html = Html(get("slices", "eve").text)
-    (box,) = html.all("input", name="pick")
+    (box,) = html.all("input", name="pick", type="checkbox")
     form = {**html.forms[0], "pick": box["value"] or "", "kind": "closed", "note": str(uuid4())}
     refused = post("slices", **form, reason="not needed")
     assert refused.status_code == 400
@@ -580,7 +580,7 @@ def test_a_list_of_open_dates_shows_what_each_lacks_and_clears_only_what_is_chec
     assert "lake.gate → s3://lake/silver · owner ada · 2 dates" in page.text
     words = "50% of orders have no id orders.id.null_share · P0 · 1 of 2 failed 258 rows"
     assert f"2024-03-18 ✕ blocked {words}" in page.text
-    boxes = {box["aria-label"]: box for box in page.all("input", name="pick")}
+    boxes = {box["aria-label"]: box for box in page.all("input", name="pick", type="checkbox")}
     assert [name for name, box in boxes.items() if "checked" not in box] == []
     one = boxes["lake.gate 2024-03-18"]["value"] or ""
     for user in ("ada", "ben", None):
@@ -611,22 +611,27 @@ def test_a_date_of_the_list_is_taken_there_and_all_pages_show_by_whom(
     buttons = page.all("button", type="submit")
     names = {form["id"] for form in page.all("form") if form.get("id")}
     assert {button["form"] for button in buttons if "form" in button} == names
-    assert [form["date"] for form in takes] == ["2024-03-18", "2024-03-20"]
+    boxes = page.all("input", name="pick", type="checkbox")
+    assert [form["pick"] for form in takes] == [box["value"] for box in boxes]
     assert not Html(get("slices").text).forms
     for user in ("ada", "ben", None):
-        assert post("incident", user, **takes[1]).status_code in (401, 403, 404)
-    taken = post("incident", **takes[1])
+        assert post("slices", user, **takes[1]).status_code in (401, 403, 404)
+    taken = post("slices", **takes[1])
     assert (taken.status_code, taken.headers["location"]) == (303, "slices")
     text = Html(get("slices").text).text
     assert text.count("no one yet") == 1
     assert "eve" in text
-    assert "taken by eve" in Html(get("board").text).text
+    assert "taken by eve , just now ; 1 date by no one" in Html(get("board").text).text
     assert "taken by eve" in Html(get(HERE, "eve").text).text
+    assert [one["taken"] and one["taken"]["author"] for one in json_of(get, "slices")["rows"]] == [
+        None,
+        "eve",
+    ]
 
 
 def test_what_waits_for_an_answer_is_not_selected(get: Get, scene: Scene) -> None:
     waiting(scene)
-    (box,) = Html(get("slices", "eve").text).all("input", name="pick")
+    (box,) = Html(get("slices", "eve").text).all("input", name="pick", type="checkbox")
     assert "checked" not in box
 
 

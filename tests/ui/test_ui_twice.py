@@ -152,7 +152,7 @@ def test_what_is_cleared_twice_is_cleared_once_and_says_by_whom(
 ) -> None:
     scene.ran(report_of())
     slices = Html(get("slices", "eve").text)
-    (box,) = slices.all("input", name="pick")
+    (box,) = slices.all("input", name="pick", type="checkbox")
     late = [
         ("incident", form_of(tab("eve").text, "clear")),
         ("slices", {**slices.forms[0], "pick": box["value"] or ""}),
@@ -197,7 +197,7 @@ def test_a_date_without_a_report_that_runs_again_or_was_checked_since_says_so(
     assert get("slices", "ben").status_code == 200
     assert post("slices", "ben", **clearing).status_code in (403, 404)
     scene.task(task_id="other", number=90, state="failed")
-    (box,) = Html(get("slices", "eve").text).all("input", name="pick")
+    (box,) = Html(get("slices", "eve").text).all("input", name="pick", type="checkbox")
     form = {**Html(get("slices", "eve").text).forms[0], "pick": box["value"] or ""}
     assert post("slices", **form).status_code == 303
     says(
@@ -208,7 +208,7 @@ def test_a_date_without_a_report_that_runs_again_or_was_checked_since_says_so(
 def test_dates_of_a_list_that_ended_since_say_how(get: Get, post: Get, scene: Scene) -> None:
     scene.days("bpb")
     page = Html(get("slices", "eve").text)
-    picks = " ".join(box["value"] or "" for box in page.all("input", name="pick"))
+    picks = " ".join(box["value"] or "" for box in page.all("input", name="pick", type="checkbox"))
     form = {**page.forms[0], "pick": picks}
     by_someone_else(scene, "closed", "not needed")
     repaired(scene, 50, DAY - timedelta(days=2))
@@ -298,6 +298,16 @@ def test_forms_that_come_at_once_are_done_once(
     assert len(audited(scene)) == 1
 
 
+def test_a_date_without_a_report_that_is_taken_at_once_is_taken_once(
+    get: Get, post: Get, scene: Scene
+) -> None:
+    silent(scene, "lake.gate")
+    form = taking(get(NO_REPORT_TAB, "eve").text)
+    assert at_once(lambda: post("slices", **form)) == [303] * 4
+    assert notes(scene) == [("acknowledged", "eve")]
+    assert len(audited(scene)) == 1
+
+
 @pytest.mark.parametrize("is_judged", [True, False])
 def test_a_gate_whose_last_date_someone_closed_needs_no_one(
     get: Get, post: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch, is_judged: bool
@@ -333,6 +343,118 @@ def test_a_gate_whose_last_date_someone_closed_needs_no_one(
     scene.ran(report_of(30, on=DAY - timedelta(days=5)), number=30)
     assert "1 gate needs you." in Html(get("board").text).text
     assert NO_REPORT not in get("api/v1/board").json()["counts"] or not is_judged
+
+
+def taking(page: str) -> dict[str, str]:
+    """The form of a page with which someone takes dates."""
+    return form_of(page, "acknowledged")
+
+
+@pytest.mark.parametrize("noted", ["", '{"rows": {"store": "basel"}}'])
+@pytest.mark.parametrize("place", ["board", "slices", NO_REPORT_TAB])
+def test_a_date_without_a_report_is_taken_where_it_is_shown(
+    get: Get, post: Get, scene: Scene, place: str, noted: str
+) -> None:
+    silent(scene, "shop orders", noted=noted)
+    form = taking(get(place, "eve").text)
+    for user in ("ada", "ben", None):
+        assert post("slices", user, **form).status_code in (401, 403, 404)
+    assert post("slices", **{**form, "note": "1"}).status_code == 400
+    answers = [post("slices", **form) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [303, 303]
+    assert {answer.headers["location"] for answer in answers} == {place}
+    found = notes_from(str(scene.root), ["shop orders"], DAY, DAY)
+    takes = [(note.kind, note.author, note.slice) for note in found if note.kind != NO_REPORT]
+    assert takes == [("acknowledged", "eve", noted or None)]
+    assert audited(scene) == [("dqx incident", "eve")]
+    for page in ("board", "slices", NO_REPORT_TAB):
+        html = get(page, "eve").text
+        assert "eve" in Html(html).text
+        assert not [own for own in Html(html).forms if own.get("kind") == "acknowledged"]
+    assert "taken by eve" in Html(get("board").text).text
+    (row,) = get("api/v1/slices").json()["rows"]
+    tab = get(f"api/v1/{NO_REPORT_TAB}").json()
+    assert row["taken"]["author"] == tab["taken"]["author"] == "eve"
+
+
+def test_who_takes_a_date_without_a_report_that_someone_has_reads_who(
+    get: Get, post: Get, scene: Scene
+) -> None:
+    silent(scene, "lake.gate")
+    forms = [taking(get(place, "eve").text) for place in ("board", "slices", NO_REPORT_TAB)]
+    by_someone_else(scene, "acknowledged")
+    for form in forms:
+        says(post("slices", **form), "lake.gate, data of 2024-03-20: taken by op at")
+    assert notes(scene) == [("acknowledged", "op")]
+    assert audited(scene) == []
+    by_someone_else(scene, "closed", "not needed")
+    for form in forms:
+        says(post("slices", **form), "closed by op at", "not needed")
+
+
+def test_a_date_without_a_report_that_is_blocked_later_is_still_of_who_took_it(
+    get: Get, post: Get, scene: Scene
+) -> None:
+    silent(scene, "lake.gate")
+    html = get(NO_REPORT_TAB, "eve").text
+    assert post("slices", **taking(html)).status_code == 303
+    (note,) = notes_from(str(scene.root), ["lake.gate"], DAY, DAY)
+    later = note.at + timedelta(hours=1)
+    bad = report_of(70, started_at=later, finished_at=later + timedelta(minutes=1))
+    key = replace(bad.run_key, gate="lake.gate/orders", scheduler_run="manual__1")
+    scene.store(replace(bad, run_key=key, attempt=Attempt(1, "by hand")))
+    says(post("slices", **taking(html)), "a run checked it at")
+    (row,) = get("api/v1/slices").json()["rows"]
+    assert (row["state"], row["taken"]["author"]) == ("blocked", "eve")
+    page = Html(get(f"{HERE}&date={DAY}", "eve").text)
+    assert f"taken by eve at {note.at:%m-%d %H:%M} UTC" in page.text
+    assert not [form for form in page.forms if form.get("kind") == "acknowledged"]
+    assert f"{note.at:%m-%d %H:%M} UTC · acknowledged eve takes it" in page.text
+    good = report_of(71, outcome=Outcome.PASSED, verdicts=(NULLS,), run_key=key)
+    ended = later + timedelta(hours=1)
+    good = replace(good, started_at=ended, finished_at=ended, attempt=Attempt(1, "again"))
+    scene.store(good)
+    text = Html(get(f"{HERE}&date={DAY}").text).text
+    assert f"eve took it {note.at:%m-%d %H:%M} UTC , before it was checked" in text
+
+
+def test_all_dates_of_a_gate_are_taken_on_the_board_but_those_of_others(
+    get: Get, post: Get, scene: Scene
+) -> None:
+    scene.days("bpb")
+    scene.task(on=DAY + timedelta(days=1), number=60)
+    html = get("board", "eve").text
+    assert "no one has it yet I take 3 dates" in Html(html).text
+    by_someone_else(scene, "acknowledged")
+    form = taking(html)
+    assert post("slices", **form).headers["location"] == "board"
+    rows = get("api/v1/slices").json()["rows"]
+    assert [row["taken"]["author"] for row in rows] == ["eve", "op", "eve"]
+    assert len(audited(scene)) == 2
+    text = Html(get("board", "eve").text).text
+    assert "taken by eve , just now ; taken by op , just now" in text
+    assert "no one" not in text
+    assert post("slices", **form).status_code == 303, "nothing is left to take"
+
+
+def test_a_date_that_is_unknown_is_not_taken(get: Get, post: Get, scene: Scene) -> None:
+    scene.ran(report_of(1, outcome=Outcome.PASSED, verdicts=(NULLS,)))
+    for number, days in enumerate((0, 1), start=60):
+        on = DAY - timedelta(days=2 + days)
+        summary = {"outcome": "passed", "gate": "lake.gate", "date": f"{DAY}"}
+        scene.task(on=on, number=number, pushed=summary, state="success")
+    scene.task(on=DAY + timedelta(days=1), number=64)
+    (row,) = get("api/v1/slices").json()["rows"]
+    assert row["date"] is None
+    for place in ("board", "slices"):
+        forms = Html(get(place, "eve").text).forms
+        assert not [form for form in forms if form.get("kind") == "acknowledged"]
+    html = get("slices", "eve").text
+    (box,) = Html(html).all("input", name="pick", type="checkbox")
+    form = {**Html(html).forms[0], "pick": box["value"] or "", "kind": "acknowledged"}
+    refused = post("slices", **form, note=str(uuid4()))
+    assert refused.status_code == 400
+    assert "The date of its data is unknown" in Html(refused.text).text
 
 
 PLACES = (
