@@ -16,6 +16,7 @@ import ast
 import io
 import re
 import tokenize
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -227,6 +228,20 @@ def test_a_cell_of_a_table_is_short(path: Path) -> None:
     """Except those of `operators.md`, which are the docstrings of arguments."""
     written = cells(prose_of(path.read_text(encoding="utf-8")))
     assert [cell for cell in written if words_in(cell) > MOST_WORDS_OF_A_CELL] == []
+
+
+def test_no_sentence_is_on_two_pages() -> None:
+    """Pages that are read alone repeat others: the codes, the skill, and the README."""
+    alone = {"README.md", "SKILL.md", "codes.md"}
+    pages = [path for path in DOCS if path.name not in alone and path.parent.name != "codes"]
+    written = [
+        (sentence, path.name)
+        for path in pages
+        for sentence in {*sentences(prose_of(path.read_text(encoding="utf-8")))}
+        if words_in(sentence) > 12
+    ]
+    times = Counter(sentence for sentence, _ in written)
+    assert [(sentence, page) for sentence, page in written if times[sentence] > 1] == []
 
 
 def prose_of(page: str) -> str:
