@@ -14,13 +14,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from fractions import Fraction
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
 from dqx_airflow import values
 from dqx_airflow.results.schema import Row, as_utc
 from dqx_airflow.values.contracts import LONGEST_KEPT_SOURCE
-from dqx_airflow.values.exact import exact_text, is_decimal, nearest_float, parse_exact
+from dqx_airflow.values.exact import Exact, exact_text, is_decimal, nearest_float, parse_exact
 from dqx_airflow.values.report import Acceptance
 
 
@@ -227,8 +228,17 @@ def value_from_row(row: Row, name: str) -> values.MetricValue:
     if text is None or kind is None:
         return None
     if kind in (_INTEGER, _DECIMAL, _FRACTION):
-        return parse_exact(text)
+        return _exact_of(text) if len(text) <= _LONGEST_KEPT else parse_exact(text)
     return float(text) if kind == _FLOAT else str(text)
+
+
+_LONGEST_KEPT = 40
+
+
+@lru_cache(maxsize=10_000)
+def _exact_of(text: str) -> Exact:
+    """The number in a short string: many values of a store are equal, such as limits."""
+    return parse_exact(text)
 
 
 def report_from_rows(

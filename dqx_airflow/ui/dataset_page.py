@@ -56,11 +56,21 @@ def _is_about(pushed: object, location: str) -> bool:
     """True if a summary is about a location. Checked before parsing, since most are not."""
     if not isinstance(pushed, Mapping) or location not in _mentioned(pushed):
         return False
+    return location in _about(pushed)
+
+
+def _about(pushed: Mapping[str, Any]) -> frozenset[str]:
+    """The locations that the report of a summary is about."""
+    if isinstance(pushed, Summary) and hasattr(pushed, "about"):
+        return pushed.about
     view = view_of_summary(pushed)
-    return view is not None and location in (
-        *(dataset.location for dataset in report_view.datasets_in(view)),
-        *report_view.promotions_in(view),
-    )
+    found: frozenset[str] = frozenset()
+    if view is not None:
+        read = (dataset.location for dataset in report_view.datasets_in(view))
+        found = frozenset((*read, *report_view.promotions_in(view)))
+    if isinstance(pushed, Summary):
+        pushed.about = found
+    return found
 
 
 def _mentioned(pushed: Mapping[str, Any]) -> frozenset[str]:

@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from datetime import date, datetime, timezone
 from functools import cache, lru_cache
 from http import HTTPStatus
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeAlias, TypeVar
@@ -226,6 +226,28 @@ def render(template: str, **values: Any) -> str:
     return _environment().get_template(template).render(template=template, **values)
 
 
+_MOST_STRIPS = 2000
+_kept_strips: dict[int, tuple[Sequence[object], Markup]] = {}
+"""The last strips of runs with the cells that they are made of, by the identity of these."""
+
+
+def strip_of(cells: Sequence[object]) -> Markup:
+    """The bars of the last runs of a gate: the last ones, if none of its runs has changed since. A
+    board has thousands of bars, and few are new when it refreshes.
+
+    :param cells: the cells of a row, which are the same object until a run changes.
+    """
+    known = _kept_strips.get(id(cells))
+    if known is not None and known[0] is cells:
+        return known[1]
+    parts: Any = _environment().get_template("parts.html").module
+    drawn = Markup(parts.strip(cells))  # noqa: S704 (escaped by the template)
+    _kept_strips[id(cells)] = cells, drawn
+    for oldest in [*islice(_kept_strips, max(len(_kept_strips) - _MOST_STRIPS, 0))]:
+        _kept_strips.pop(oldest, None)
+    return drawn
+
+
 def without_invisible(text: str) -> str:
     """The text without invisible characters: direction marks, control characters.
 
@@ -277,6 +299,7 @@ def _environment() -> Environment:
     )
     environment.globals |= {function.__name__: function for function in _CALLED_BY_PAGES}
     environment.globals["spoken"] = spoken
+    environment.globals["strip_of"] = strip_of
     environment.globals["as_of"] = _as_of
     environment.globals["menu"] = MENU
     environment.globals["style"] = Markup(STYLE)  # noqa: S704 (our own file)

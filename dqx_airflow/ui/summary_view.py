@@ -26,13 +26,15 @@ T = TypeVar("T")
 class Summary(dict[str, Any]):
     """The XCom value of a task under our key, as a mapping that is never changed.
 
-    Its outcome, its view, and the locations that it may be about, are cached in it.
+    Its outcome, its view, the locations that it may be about, and those that it is about, are
+    cached in it.
     """
 
-    __slots__ = ("mentioned", "outcome", "view")
+    __slots__ = ("about", "mentioned", "outcome", "view")
     view: ReportView | None
     outcome: Outcome | None
     mentioned: frozenset[str]
+    about: frozenset[str]
 
 
 def outcome_of_summary(pushed: object) -> Outcome | None:
