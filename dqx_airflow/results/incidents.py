@@ -17,7 +17,12 @@ from typing import Any
 
 from dqx_airflow.results import schema
 from dqx_airflow.results.query import OF_A_RUN, RunsWanted, StoredResults, is_in, of_dates, opened
-from dqx_airflow.results.report_rows import RunRow, run_from_row, verdict_from_row
+from dqx_airflow.results.report_rows import (
+    RunRow,
+    gate_without_suite,
+    run_from_row,
+    verdict_from_row,
+)
 from dqx_airflow.results.schema import as_utc
 from dqx_airflow.values import NO_REPORT, Outcome, Status, Verdict
 
@@ -403,9 +408,10 @@ def stored_incidents(results: StoredResults | str, wanted: RunsWanted) -> tuple[
     dates = [run.run_key.date for run in runs]
     tasks = _tasks_among(runs)
     of_notes = dict(tasks)
-    for gate, task in tasks.items():
+    for run in runs:
         # A note on a date without a report has the name of the gate without a suite.
-        of_notes.setdefault(gate.partition("/")[0], task)
+        gate = run.run_key.gate
+        of_notes.setdefault(gate_without_suite(gate, run.suite), tasks[gate])
     notes = notes_from(results, of_notes, min(dates), max(dates))
     runs.sort(key=lambda run: tasks[run.run_key.gate])
     found: list[Incident] = []

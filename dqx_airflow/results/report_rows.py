@@ -50,6 +50,15 @@ class RunRow:
     slice: str | None = None
 
 
+def gate_without_suite(gate: str, suite: str) -> str:
+    """The name of a gate, of which each of several suites has a run: `shop.gate` of
+    `shop.gate/Orders`. A name that someone has given a gate may have slashes itself.
+
+    :param suite: the suite of the run.
+    """
+    return gate.removesuffix(f"/{suite}")
+
+
 def run_row(report: values.GateReport) -> dict[str, Any]:
     """The row of a report in the table `runs`."""
     worst = report.worst

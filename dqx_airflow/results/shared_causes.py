@@ -14,7 +14,7 @@ from dqx_airflow.results import schema
 from dqx_airflow.results.causes import Failure, dag_in_name, says_nothing_new
 from dqx_airflow.results.incidents import Incident, rows_in, stored_incidents
 from dqx_airflow.results.query import RunsWanted, StoredResults, is_in, of_dates
-from dqx_airflow.results.report_rows import RunRow, verdict_from_row
+from dqx_airflow.results.report_rows import RunRow, gate_without_suite, verdict_from_row
 from dqx_airflow.values import Status, Verdict
 
 _OF_VERDICTS = tuple(name for name in schema.RESULTS_SCHEMA.names if name not in ("month",))
@@ -22,7 +22,7 @@ _OF_VERDICTS = tuple(name for name in schema.RESULTS_SCHEMA.names if name not in
 
 def gate_of(incident: Incident) -> str:
     """The name of the gate of an incident, without a suite."""
-    return incident.last.run_key.gate.partition("/")[0]
+    return gate_without_suite(incident.last.run_key.gate, incident.last.suite)
 
 
 def _dag_of(incident: Incident) -> str:

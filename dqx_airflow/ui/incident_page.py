@@ -19,6 +19,7 @@ from dqx_airflow.results import decisions
 from dqx_airflow.results import incidents as records
 from dqx_airflow.results.incidents import ACCEPTED, ACKNOWLEDGED, CLOSED, COMMENT, Incident
 from dqx_airflow.results.query import RunsWanted
+from dqx_airflow.results.report_rows import gate_without_suite
 from dqx_airflow.results.what_changed import Changes, changes_before
 from dqx_airflow.ui import (
     airflow,
@@ -151,7 +152,8 @@ def _gates_on(
     """The names under which a task reported on a date: the link to an incident stays if the gate
     has another name since, or Airflow has deleted the run."""
     wanted = RunsWanted(since=on, until=on)
-    rows = client.ask(lambda store: tuple(store.run_rows(wanted, ("attempt_id", "gate")))).found
+    columns = ("attempt_id", "gate", "suite")
+    rows = client.ask(lambda store: tuple(store.run_rows(wanted, columns))).found
     tasks = airflow.tasks_of(session, {row["attempt_id"] for row in rows})
     return tuple(row["gate"] for row in rows if _task_of(row, tasks) == _name_of(task))
 
@@ -164,7 +166,7 @@ def _name_of(task: airflow.TaskRef) -> str:
 def _task_of(row: Mapping[str, str], tasks: Mapping[str, airflow.TaskRef]) -> str:
     """The DAG and the task of a run; the name of its gate if Airflow has deleted the run."""
     ref = tasks.get(row["attempt_id"])
-    return f"{ref.dag_id}.{ref.task_id}" if ref else row["gate"].partition("/")[0]
+    return f"{ref.dag_id}.{ref.task_id}" if ref else gate_without_suite(row["gate"], row["suite"])
 
 
 @dataclass(frozen=True, slots=True)

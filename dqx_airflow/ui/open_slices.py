@@ -142,7 +142,7 @@ def _judged_slices(
     for one in as_airflow_knows(incidents, questions):
         attempt = one.last.attempt.id
         ref = known.get(attempt)
-        gate = one.last.run_key.gate.partition("/")[0]
+        gate = gate_of(one)
         place = (ref.dag_id, ref.task_id) if ref else readable.get(gate)
         if place not in tasks.tasks:
             continue

@@ -24,6 +24,7 @@ from dqx_airflow.results.incidents import (
 )
 from dqx_airflow.results.missing_reports import MissingReport, missing_reports
 from dqx_airflow.results.query import RunsWanted
+from dqx_airflow.results.report_rows import gate_without_suite
 from dqx_airflow.results.schema import as_utc
 from dqx_airflow.ui import airflow, airflow_dags, airflow_users, responses
 from dqx_airflow.ui.api import PageRouter
@@ -127,11 +128,12 @@ def _picture(client: StoreClient, gates: Sequence[GateDates]) -> DatesPicture:
         one.incident.last.run_key.gate for gate in shown for one in gate.slices if one.incident
     }
     wanted = RunsWanted(names, since=days[0], until=last)
-    columns = ("gate", "dataset_date", "outcome", "finished_at")
+    columns = ("gate", "suite", "dataset_date", "outcome", "finished_at")
     runs = client.ask(lambda store: tuple(store.run_rows(wanted, columns))).found
     outcomes: dict[tuple[str, date], str] = {}
     for run in sorted(runs, key=lambda row: as_utc(row["finished_at"])):
-        outcomes[run["gate"].partition("/")[0], run["dataset_date"]] = run["outcome"]
+        name = gate_without_suite(run["gate"], run["suite"])
+        outcomes[name, run["dataset_date"]] = run["outcome"]
     return DatesPicture(days, tuple((gate, _signs(gate, days, outcomes)) for gate in shown))
 
 
@@ -144,9 +146,7 @@ def _signs(
     """
     open_on = {one.date: one for one in gate.slices}
     names = {f"{gate.dag_id}.{gate.task_id}"}
-    names |= {
-        one.incident.last.run_key.gate.partition("/")[0] for one in gate.slices if one.incident
-    }
+    names |= {one.gate for one in gate.slices if one.incident}
     signs = []
     for day in days:
         if day in open_on:

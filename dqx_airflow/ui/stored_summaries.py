@@ -9,6 +9,7 @@ from typing import Any
 
 from dqx_airflow.operators.outcome import combined_report
 from dqx_airflow.operators.summary import summaries_of_parts, summary
+from dqx_airflow.results.report_rows import gate_without_suite
 from dqx_airflow.ui.airflow import TaskRun, recent_runs
 from dqx_airflow.ui.store import StoreClient
 from dqx_airflow.ui.summary_view import Summary
@@ -60,7 +61,8 @@ def _keep(client: StoreClient, runs: Sequence[TaskRun]) -> None:
     for run in runs:
         own = by_attempt.get(run.attempt_id)
         if own:
-            combined = combined_report(own, own[0].run_key.gate.partition("/")[0])
+            gate = gate_without_suite(own[0].run_key.gate, own[0].suite)
+            combined = combined_report(own, gate)
             _kept[_key(run)] = Summary({**summary(combined, own), **summaries_of_parts(own)})
 
 

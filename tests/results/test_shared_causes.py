@@ -75,7 +75,7 @@ def same_as(tmp_path: Path) -> Callable[..., dict[str, str]]:
         stopped(20, "shop.items", TOTAL),
         stopped(20, "shop.items", LOST, replace(NULLS, severity=Severity.P3)),
         stopped(20, "shop.items", LOST, replace(NULLS, waived_by="waived by ada")),
-        stopped(20, "shop.items/items.dql", LOST),
+        stopped(20, "shop.items/items", LOST, suite="items"),
         stopped(20, "shop.items", LOST, run_key=RunKey("shop.items", ON, "by hand")),
     ],
 )

@@ -105,8 +105,8 @@ def test_neighbouring_open_slices_are_shown_with_all_dates_and_failures(
 def test_of_several_suites_the_blocking_one_is_shown(get: Get, scene: Scene) -> None:
     first = report_of(verdicts=(NULLS,), outcome=Outcome.PASSED)
     key = replace(first.run_key, gate="lake.gate/Orders")
-    first = scene.ran(replace(first, run_key=key))
-    strict = report_of(2, run_key=replace(key, gate="lake.gate/Strict"))
+    first = scene.ran(replace(first, run_key=key, suite="Orders"))
+    strict = report_of(2, run_key=replace(key, gate="lake.gate/Strict"), suite="Strict")
     scene.store(replace(strict, attempt=first.attempt))
     page = Html(get(HERE).text)
     assert "lake.gate/Strict" in page.text
@@ -215,7 +215,8 @@ def test_the_link_stays_when_a_gate_of_several_suites_is_forgotten_or_has_a_new_
 ) -> None:
     scene.dag()
     report = report_of()
-    scene.store(replace(report, run_key=replace(report.run_key, gate="lake.gate/Orders")))
+    key = replace(report.run_key, gate="lake.gate/Orders")
+    scene.store(replace(report, run_key=key, suite="Orders"))
     assert "✕ blocked lake.gate/Orders" in Html(get(f"{HERE}&date={DAY}").text).text
     earlier = report_of(2, on=DAY - timedelta(days=30))
     scene.ran(replace(earlier, run_key=replace(earlier.run_key, gate="orders")), number=2)

@@ -284,6 +284,28 @@ def test_a_gate_without_a_report_has_one_name_on_all_pages(get: Get, scene: Scen
 
 
 @pytest.mark.more
+@pytest.mark.parametrize("gate", ["shop/orders", "shop/v1/orders", "a: b|c / d", "a/"])
+def test_a_gate_whose_name_has_slashes_has_this_name_on_all_pages(
+    get: Get, post: Get, scene: Scene, gate: str
+) -> None:
+    yesterday = DAY - timedelta(days=1)
+    silent(scene, gate)
+    run_key = RunKey(gate, yesterday - timedelta(days=1), "scheduled__2024-03-18")
+    scene.ran(report_of(2, on=run_key.date, run_key=run_key), number=2)
+    rows = json_of(get, "slices")["rows"]
+    assert [(row["gate"], row["state"]) for row in rows] == [(gate, "blocked"), (gate, "no report")]
+    assert json_of(get, "board")["rows"][0]["gate"] == gate
+    assert json_of(get, NO_REPORT_TAB)["gate"] == gate
+    page = Html(get("slices", "eve").text)
+    assert page.text.count(gate) == 3  # the first sentence, the picture and the table
+    for form in page.forms:
+        if form.get("kind") == "acknowledged":
+            assert post("slices", **form).status_code == 303
+    rows = json_of(get, "slices")["rows"]
+    assert [row["taken"]["author"] for row in rows] == ["eve", "eve"]
+    assert "taken by eve" in Html(get(f"{HERE}&date={run_key.date}").text).text
+
+
 def test_a_gate_that_never_had_a_report_has_the_name_that_it_stored(get: Get, scene: Scene) -> None:
     key = RunKey("shop orders", DAY, f"scheduled__{DAY}")
     scene.task(pushed=failure_summary(RuntimeError("no"), "shop orders", key))

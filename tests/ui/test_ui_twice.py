@@ -402,7 +402,8 @@ def test_a_date_without_a_report_that_is_blocked_later_is_still_of_who_took_it(
     later = note.at + timedelta(hours=1)
     bad = report_of(70, started_at=later, finished_at=later + timedelta(minutes=1))
     key = replace(bad.run_key, gate="lake.gate/orders", scheduler_run="manual__1")
-    scene.store(replace(bad, run_key=key, attempt=Attempt(1, "by hand")))
+    bad = replace(bad, run_key=key, suite="orders", attempt=Attempt(1, "by hand"))
+    scene.store(bad)
     says(post("slices", **taking(html)), "a run checked it at")
     (row,) = get("api/v1/slices").json()["rows"]
     assert (row["state"], row["taken"]["author"]) == ("blocked", "eve")
@@ -410,7 +411,7 @@ def test_a_date_without_a_report_that_is_blocked_later_is_still_of_who_took_it(
     assert f"taken by eve at {note.at:%m-%d %H:%M} UTC" in page.text
     assert not [form for form in page.forms if form.get("kind") == "acknowledged"]
     assert f"{note.at:%m-%d %H:%M} UTC · acknowledged eve takes it" in page.text
-    good = report_of(71, outcome=Outcome.PASSED, verdicts=(NULLS,), run_key=key)
+    good = report_of(71, outcome=Outcome.PASSED, verdicts=(NULLS,), run_key=key, suite="orders")
     ended = later + timedelta(hours=1)
     good = replace(good, started_at=ended, finished_at=ended, attempt=Attempt(1, "again"))
     scene.store(good)
