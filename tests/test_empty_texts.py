@@ -75,6 +75,7 @@ def test_the_walk_finds_all_commands() -> None:
         assert known in names
 
 
+@pytest.mark.more
 @pytest.mark.few(1)
 @pytest.mark.parametrize("text", EMPTY)
 def test_no_option_of_a_command_takes_an_empty_text(tmp_path: Path, text: str) -> None:

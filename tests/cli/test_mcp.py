@@ -224,6 +224,7 @@ def test_a_whole_number_is_proposed_as_one(project: Path) -> None:
     talk(project, questions)
 
 
+@pytest.mark.more
 def test_what_is_outside_of_the_folder_or_looks_like_an_option_is_refused(project: Path) -> None:
     (project.parent / "secret.dql").write_text("password = hunter2")
 

@@ -1,4 +1,7 @@
-"""Mistakes in suites, and how each is reported: see the Markdown files."""
+"""Mistakes in suites, and how each is reported: see the Markdown files.
+
+A case with `long` behind `dql` takes seconds: it is in the second lane.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,14 @@ HERE = Path(__file__).parent
 CASES = list(cases(*HERE.glob("diagnostics/*.md")))
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=pytest.mark.more) if case.block("dql").has("long") else case
+        for case in CASES
+    ],
+    ids=str,
+)
 def test_diagnostics_are_drawn_as_in_the_case(case: Case) -> None:
     case.expect(drawing(case))
 

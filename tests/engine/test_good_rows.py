@@ -105,6 +105,7 @@ def notes(report: GateReport) -> str:
     return "; ".join(verdict.note or "" for verdict in report.verdicts)
 
 
+@pytest.mark.more
 def test_good_rows_are_promoted_bad_rows_are_quarantined_and_everything_says_so(
     run: Callable[..., Any], gate: GateRequest, tmp_path: Path, spark: Any
 ) -> None:

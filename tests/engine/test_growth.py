@@ -105,6 +105,7 @@ def origins(report: GateReport, *names: str) -> set[str | None]:
     return {origin and origin.value for origin in found}
 
 
+@pytest.mark.more
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     "way",

@@ -85,6 +85,7 @@ def run(
     return report, written
 
 
+@pytest.mark.more
 @pytest.mark.parametrize(
     "asserted", [FEW, pytest.param((*rules(),), marks=pytest.mark.nightly)], ids=["few", "all"]
 )

@@ -314,6 +314,7 @@ def test_too_many_categories_are_no_value_and_the_reason_says_so() -> None:
     assert verdict.status is Status.FAILED
 
 
+@pytest.mark.more
 def test_without_history_drift_is_skipped_as_usual_is() -> None:
     table = table_of("c", ["a", "b"])
     for drift, usual in (

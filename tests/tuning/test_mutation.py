@@ -121,6 +121,7 @@ def test_an_assertion_notices_the_faults_that_it_is_about(lake: Path) -> None:
     assert re.fullmatch(r"the column (\w+) is called \1_new", renamed)
 
 
+@pytest.mark.more
 def test_each_suggested_line_holds_on_the_past_days_and_notices_its_fault(lake: Path) -> None:
     missed = {
         text: one for text, one in faults(suite(KNOWN_CUSTOMERS)).items() if not one["noticed_by"]

@@ -412,6 +412,7 @@ def test_a_proposal_of_the_command_waits_for_review(
     assert "const LEAST = 8 tunable [1, 100]" in Path("suite.dql").read_text()
 
 
+@pytest.mark.more
 @pytest.mark.few(1)
 @pytest.mark.parametrize("is_marked", [True, False])
 def test_auto_approved_values_are_written_at_once(

@@ -381,6 +381,7 @@ def test_shares_near_none_and_near_all_have_limits_of_their_own() -> None:
         assert alarms(dates, [*values[:140], bad, *values[141:]], Kind.OTHER) == [140]
 
 
+@pytest.mark.more
 @pytest.mark.few(1)
 @pytest.mark.parametrize("is_complement", [False, True])
 def test_a_single_row_of_few_is_no_alarm_where_a_share_is_none_on_most_days(
