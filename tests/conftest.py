@@ -96,10 +96,6 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return WorkUnits(config, log)
 
 
-def has_a_later_lane(item: pytest.Item) -> bool:
-    return any(item.iter_markers("slow")) or any(item.iter_markers("nightly"))
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """`few(3)`: the default lane has the first three inputs of the test, and the nightly lane the
@@ -107,19 +103,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     little."""
     inputs: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if item.get_closest_marker("few"):
+        if item.get_closest_marker("few") and not item.get_closest_marker("nightly"):
             inputs[item.nodeid.partition("[")[0]].append(item)
-    for all_of_test in inputs.values():
-        # An input that is slow or nightly by itself is in its lane already.
-        of_test = [item for item in all_of_test if not has_a_later_lane(item)] or all_of_test
+    for of_test in inputs.values():
         few = of_test[0].get_closest_marker("few")
         assert few is not None
-        most, apart = few.args[0], few.kwargs.get("apart", False)
-        kept = of_test[:most]
-        if apart and most < len(of_test):
-            kept = [of_test[number * len(of_test) // most] for number in range(most)]
-        for item in of_test:
-            if item not in kept:
+        count, most = len(of_test), few.args[0]
+        kept = range(most)
+        if few.kwargs.get("apart") and most < count:
+            kept = [number * count // most for number in range(most)]
+        for number, item in enumerate(of_test):
+            if number not in kept:
                 item.add_marker(pytest.mark.nightly)
 
 

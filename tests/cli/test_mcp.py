@@ -18,8 +18,6 @@ from dqx_airflow.tuning.proposals import ProposalStage, read_proposals
 from dqx_airflow.values import DatasetSnapshot, Outcome, RunKey, Status
 from tests.made_reports import report_at, verdict_of
 
-mcp = pytest.importorskip("mcp")
-
 SUITE = """\
 suite "Orders" {
     const MAX_NULLS = 5% tunable [1%, 20%]
@@ -73,6 +71,7 @@ Ask = Callable[..., Awaitable[tuple[bool, str]]]
 
 def talk(project: Path, questions: Callable[[Any, Ask], Awaitable[None]]) -> None:
     """Starts the server as a program with agents does, and asks it."""
+    mcp = pytest.importorskip("mcp")
 
     async def conversation() -> None:
         program = mcp.StdioServerParameters(

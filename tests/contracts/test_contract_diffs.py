@@ -21,13 +21,13 @@ PAGE = Path(dqx_airflow.__file__).parent / "docs" / "review-changes.md"
 ALL = list(cases(*CASES.glob("*_changes.md")))
 
 
-@pytest.mark.few(25)
+@pytest.mark.few(50, apart=True)
 @pytest.mark.parametrize("case", ALL, ids=str)
 def test_every_change_is_reported_with_the_required_bump(case: Case) -> None:
     case.expect(show_diff(diff_of(case)))
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(10, apart=True)
 @pytest.mark.parametrize("case", ALL, ids=str)
 def test_a_contract_equals_itself(case: Case) -> None:
     found = diff_of(case)
@@ -35,7 +35,7 @@ def test_a_contract_equals_itself(case: Case) -> None:
         assert diff(contract, contract).changes == ()
 
 
-@pytest.mark.few(10)
+@pytest.mark.few(10, apart=True)
 @pytest.mark.parametrize("case", ALL, ids=str)
 def test_every_change_points_into_its_file(case: Case) -> None:
     old, new = texts_of(case)

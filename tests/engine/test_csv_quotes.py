@@ -110,7 +110,7 @@ def seeds(number: int) -> list[Any]:
     return [0, *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(1, number))]
 
 
-@pytest.mark.few(5)
+@pytest.mark.few(2)
 @pytest.mark.parametrize("seed", seeds(3))
 @pytest.mark.parametrize("name", DOUBLED)
 def test_a_valid_line_is_read_as_python_reads_it_or_refused(

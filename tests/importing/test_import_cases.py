@@ -26,7 +26,7 @@ def run(*arguments: object) -> tuple[int, str, str]:
     return result.returncode, result.stdout, result.stderr
 
 
-@pytest.mark.few(8)
+@pytest.mark.few(8, apart=True)
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.name)
 def test_a_file_becomes_the_suite_and_the_report_of_the_case(path: Path) -> None:
     _, suite, account = run(path, "--sql-dialect", "spark")

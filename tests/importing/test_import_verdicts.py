@@ -9,6 +9,7 @@ import json
 import shutil
 import subprocess
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ DAY = date(2024, 5, 17)
 TOOLS = sorted(path.name.split(".")[0] for path in TRUTH.glob("*.verdicts.json"))
 
 
+@cache
 def rules_of(tool: str) -> tuple[ForeignRule, ...]:
     files = (TRUTH / f"{tool}.{end}" for end in ("yml", "json", "txt"))
     (path,) = (file for file in files if file.is_file())
@@ -40,13 +42,10 @@ def rules_of(tool: str) -> tuple[ForeignRule, ...]:
     return read_rules(source, dataset="orders", sql_dialect="spark")[1]
 
 
-RULES = {tool: rules_of(tool) for tool in TOOLS}
-
-
 @pytest.fixture(scope="module")
 def imported() -> ImportedSuite:
     """The rules of all tools as one suite, so that Spark reads a table once for them."""
-    return suite_of("all", "All tools", [rule for tool in TOOLS for rule in RULES[tool]])
+    return suite_of("all", "All tools", [rule for tool in TOOLS for rule in rules_of(tool)])
 
 
 def test_every_rule_is_translated(imported: ImportedSuite) -> None:
@@ -72,7 +71,7 @@ def test_translated_rules_have_the_verdicts_of_the_tool(
     differing = []
     for tool in TOOLS:
         theirs = json.loads((TRUTH / f"{tool}.verdicts.json").read_text())["verdicts"][table]
-        for number, (rule, one) in enumerate(zip(RULES[tool], ours, strict=False)):
+        for number, (rule, one) in enumerate(zip(rules_of(tool), ours, strict=False)):
             due = verdict(theirs, number, rule.shown)
             if due is not None and due != all(passed[name] for name, _ in one.assertions):
                 differing.append(f"{tool} says {due}: {rule.shown}")

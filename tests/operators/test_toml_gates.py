@@ -6,12 +6,16 @@ import os
 import re
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from airflow.sdk import DAG, Asset
 
-from dqx_airflow.operators import DqlGateOperator, GateBatchOperator, gates_of
-from dqx_airflow.operators.exceptions import GateMisconfiguredError
+if TYPE_CHECKING:
+    from airflow.sdk import DAG
+
+    from dqx_airflow.operators import DqlGateOperator
+
+pytestmark = pytest.mark.airflow
 
 SETTINGS = """\
 [defaults]
@@ -68,9 +72,28 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "dqx.toml"
 
 
+def lake_dag() -> DAG:
+    from airflow.sdk import DAG
+
+    return DAG("lake", start_date=datetime(2026, 1, 1), schedule=None)
+
+
+def gates_of(settings: Path | str, **arguments: object) -> dict[str, DqlGateOperator]:
+    from dqx_airflow.operators import gates_of
+
+    return gates_of(settings, **arguments)  # type: ignore[arg-type]
+
+
+def refused(message: str | None = None) -> Any:
+    """Expects that the file or the call is refused, with a message."""
+    from dqx_airflow.operators.exceptions import GateMisconfiguredError
+
+    return pytest.raises(GateMisconfiguredError, match=message)
+
+
 def made(settings: Path, **arguments: object) -> dict[str, DqlGateOperator]:
-    with DAG("lake", start_date=datetime(2026, 1, 1), schedule=None) as dag:
-        gates = gates_of(settings, **arguments)  # type: ignore[arg-type]
+    with lake_dag() as dag:
+        gates = gates_of(settings, **arguments)
     assert {*dag.task_ids} == {*gates}
     return gates
 
@@ -81,6 +104,8 @@ def group_of(gate: DqlGateOperator) -> tuple[str | None, str]:
 
 
 def test_each_gate_of_the_file_is_a_task_with_its_settings(settings: Path) -> None:
+    from airflow.sdk import Asset
+
     gates = made(settings)
     assert {*gates} == {"orders", "countries", "more_orders"}
     orders, countries = gates["orders"], gates["countries"]
@@ -126,7 +151,7 @@ def test_groups_whose_names_differ_in_characters_that_no_id_has_stay_apart(setti
 
 
 def test_gates_of_one_group_may_be_made_by_two_calls(settings: Path) -> None:
-    with DAG("lake", start_date=datetime(2026, 1, 1), schedule=None) as dag:
+    with lake_dag() as dag:
         gates_of(settings, only="orders", retries=2)
         gates_of(settings, exclude="orders")
     assert {*dag.task_ids} == {"orders", "countries", "more_orders"}
@@ -178,7 +203,7 @@ def test_a_mistake_in_the_file_is_an_error_that_says_where(
     old: str, new: str, message: str, settings: Path
 ) -> None:
     settings.write_text(settings.read_text().replace(old, new))
-    with pytest.raises(GateMisconfiguredError, match=re.escape(message)) as caught:
+    with refused(re.escape(message)) as caught:
         made(settings)
     assert "dqx.toml" in str(caught.value)
 
@@ -186,7 +211,7 @@ def test_a_mistake_in_the_file_is_an_error_that_says_where(
 def test_all_mistakes_are_said_at_once(settings: Path) -> None:
     text = settings.read_text().replace('owner = "sue"', "owner = 1").replace("true", "2")
     settings.write_text(text)
-    with pytest.raises(GateMisconfiguredError) as caught:
+    with refused() as caught:
         made(settings)
     head, owner, empty = str(caught.value).split("\n")
     assert head == f"2 errors in {settings}"
@@ -196,7 +221,7 @@ def test_all_mistakes_are_said_at_once(settings: Path) -> None:
 def test_of_many_errors_the_first_are_said_and_how_many_more(settings: Path) -> None:
     wrong = "".join(f"\n[gates.g{number}]\nowner = 1\n" for number in range(150))
     settings.write_text(settings.read_text() + wrong)
-    with pytest.raises(GateMisconfiguredError) as caught:
+    with refused() as caught:
         made(settings)
     head, *lines, last = str(caught.value).split("\n")
     count = int(head.removesuffix(f" errors in {settings}"))
@@ -214,28 +239,30 @@ def test_an_edit_that_keeps_size_and_time_is_read(settings: Path) -> None:
     assert made(settings)["orders"].fail_on == "P3"
     settings.write_text(SETTINGS.replace('fail_on = "P0"', 'fail_on = "P7"'))
     os.utime(settings, ns=(before.st_atime_ns, before.st_mtime_ns))
-    with pytest.raises(GateMisconfiguredError, match="'fail_on'"):
+    with refused("'fail_on'"):
         gates_of(settings)
 
 
 def test_a_missing_file_and_patterns_without_a_gate_are_refused(settings: Path) -> None:
-    with pytest.raises(GateMisconfiguredError, match=r"cannot read .*: write Path"):
+    with refused(r"cannot read .*: write Path"):
         gates_of("none.toml")
-    with pytest.raises(GateMisconfiguredError, match=r"matches only=.x.: available"):
+    with refused(r"matches only=.x.: available"):
         gates_of(settings, only="x")
-    with pytest.raises(GateMisconfiguredError, match="'ordrs': did you mean 'orders'"):
+    with refused("'ordrs': did you mean 'orders'"):
         gates_of(settings, only="countries, ordrs")
     for blank in ("", "orders,", [" "]):
-        with pytest.raises(GateMisconfiguredError, match="a pattern without characters"):
+        with refused("a pattern without characters"):
             gates_of(settings, exclude=blank)
-    with pytest.raises(GateMisconfiguredError, match="only=3: write a pattern"):
-        gates_of(settings, only=3)  # type: ignore[arg-type]
-    with pytest.raises(GateMisconfiguredError, match="group_by='team'"):
-        gates_of(settings, group_by="team")  # type: ignore[arg-type]
+    with refused("only=3: write a pattern"):
+        gates_of(settings, only=3)
+    with refused("group_by='team'"):
+        gates_of(settings, group_by="team")
 
 
 def test_one_batch_judges_all_gates_with_their_spark(settings: Path) -> None:
-    with DAG("lake", start_date=datetime(2026, 1, 1), schedule=None) as dag:
+    from dqx_airflow.operators import GateBatchOperator
+
+    with lake_dag() as dag:
         gates = gates_of(
             settings,
             batch={"at_once": 2, "retries": 3},
@@ -254,5 +281,5 @@ def test_one_batch_judges_all_gates_with_their_spark(settings: Path) -> None:
     assert batch.execution_timeout is None
     assert not batch.on_failure_callback
     batch.prepare_template()
-    with pytest.raises(GateMisconfiguredError, match="batch='yes': write True, or a mapping"):
+    with refused("batch='yes': write True, or a mapping"):
         made(settings, batch="yes")
