@@ -57,7 +57,7 @@ def test_sound_data_passes_on_spark(case: Case, spark: Any) -> None:
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    "case", [*PLAIN[:3], *slow(PLAIN[3:]), *IN_SQL[:3], *slow(IN_SQL[3:])], ids=str
+    "case", [*PLAIN[:3], *slow(PLAIN[3:]), *IN_SQL[:6], *slow(IN_SQL[6:])], ids=str
 )
 def test_broken_data_fails_the_assertions_of_the_case_on_spark(case: Case, spark: Any) -> None:
     case.expect(_show(_judged(case, _on_spark(case, "broken", spark))))

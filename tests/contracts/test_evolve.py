@@ -25,7 +25,6 @@ def test_a_change_becomes_statements_release_by_release(case: Case) -> None:
     case.expect(evolution_of(case).as_sql())
 
 
-@pytest.mark.few(40, apart=True)
 @pytest.mark.parametrize("case", ALL + CHANGES, ids=str)
 def test_every_statement_is_valid_sql(case: Case) -> None:
     for statement in statements_of(case):

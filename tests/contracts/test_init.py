@@ -251,7 +251,6 @@ def test_a_table_of_a_catalog_is_drafted_as_files_are(catalog: str, spark: Any) 
         assert dataset_settings(read.contract, {})["orders"]["table"] == catalog
 
 
-@pytest.mark.more
 @pytest.mark.spark
 def test_a_name_without_its_catalog_is_drafted_with_it(here: Path, spark: Any) -> None:
     from dqx_airflow.cli.spark import observe_table

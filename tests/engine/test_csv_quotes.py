@@ -222,7 +222,7 @@ IN_FILES = {
 }
 
 
-@pytest.mark.few(2)
+@pytest.mark.few(4)
 @pytest.mark.parametrize("name", IN_FILES)
 def test_a_file_that_spark_would_misread_is_refused_with_the_line_and_the_option(
     spark: Any, tmp_path: Path, name: str

@@ -296,7 +296,6 @@ def test_a_table_of_the_catalog_with_times_in_its_partitions_needs_a_session_in_
     assert f"{name} is partitioned by 'at', whose timestamps have no time zone" in reasons(report)
 
 
-@pytest.mark.more
 def test_values_of_text_files_keep_their_zone_beside_folders(
     spark: Any, run: Run, tmp_path: Path
 ) -> None:

@@ -359,7 +359,6 @@ def test_a_declared_json_column_with_empty_objects_is_there(
     assert gate('assert null_count(n) == 1 name "n"', ref).outcome is Outcome.PASSED
 
 
-@pytest.mark.more
 def test_json_columns_come_from_the_newest_files_and_the_declaration(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,9 +28,13 @@ def _touched(case: ProofCase) -> set[str]:
     return words | types | values | blocks
 
 
+_UNITS = {"days", "hours", "minutes", "seconds"}
+"""Words of the language that the grammar takes for names."""
+
+
 def _language() -> set[str]:
     """All that is touched but the words that are no keywords: names of data and of formats."""
-    keywords = {terminal.pattern.value for terminal in grammar().terminals}
+    keywords = {terminal.pattern.value for terminal in grammar().terminals} | _UNITS
     touched = set().union(*map(_touched, CASES))
     return {one for one in touched if not one.isidentifier() or one in keywords}
 

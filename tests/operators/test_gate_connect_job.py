@@ -152,7 +152,6 @@ class Recorder(grpc.GenericRpcHandler):  # type: ignore[misc]
         context.abort(grpc.StatusCode.UNAUTHENTICATED, "Invalid token")
 
 
-@pytest.mark.more
 def test_headers_of_the_connection_reach_the_server(
     gate: Gates, spark_submit: SparkSubmit, monkeypatch: pytest.MonkeyPatch, log: Log
 ) -> None:

@@ -66,7 +66,6 @@ def run_dag(run_file: Callable[..., Run], manager: ResourceManager) -> Callable[
 # The way of a whole task
 
 
-@pytest.mark.more
 @pytest.mark.few(1)
 @pytest.mark.parametrize(
     ("report", "states"),

@@ -152,7 +152,7 @@ def test_a_proposed_suite_and_a_proposal_are_tried(here: Path) -> None:
     assert Path("suite.dql").read_text() == SUITE
 
 
-@pytest.mark.few(3)
+@pytest.mark.few(4)
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

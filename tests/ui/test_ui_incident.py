@@ -463,7 +463,6 @@ def audited(scene: Scene) -> list[tuple[str, str]]:
     return [(event, owner) for event, owner in rows]
 
 
-@pytest.mark.more
 def test_the_data_of_a_blocked_gate_is_accepted_on_its_tab(
     tab: Get, get: Get, post: Get, scene: Scene
 ) -> None:
@@ -535,7 +534,6 @@ def test_what_no_one_can_accept_says_why(
     assert notes(scene) == []
 
 
-@pytest.mark.more
 def test_an_accepted_report_is_shown_as_such(tab: Get, get: Get, scene: Scene) -> None:
     report = scene.ran(known(report_of()), state="success")
     how = Acceptance(report.run_id, "eve", "a holiday", NOON)
@@ -565,7 +563,6 @@ def rows_from(country: str, count: int) -> tuple[FailingRow, ...]:
     return (FailingRow("orders", "id is null", json.dumps(cells)),) * count
 
 
-@pytest.mark.more
 def test_what_changed_is_on_the_incident_and_on_the_tab(tab: Get, get: Get, scene: Scene) -> None:
     orders = DatasetSnapshot("orders", "s3://lake/orders", "delta", 98, 5000)
     scene.ran(

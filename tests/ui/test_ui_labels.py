@@ -437,7 +437,6 @@ def test_failures_of_one_cause_are_one_line_with_one_label(
     assert {label.name for label in labels(scene)} == {*names}
 
 
-@pytest.mark.more
 def test_two_gates_with_one_cause_say_so_and_causes_are_counted(get: Get, scene: Scene) -> None:
     rows = replace(
         NOT_EMPTY, name="orders.rows", check="Volume", status=Status.FAILED, severity=Severity.P0

@@ -148,7 +148,6 @@ def test_the_filters_choose_runs_without_a_report_as_well(
     assert re.findall(r"(?:blocked|no report) (2024-03-\d\d)", text) == dates
 
 
-@pytest.mark.more
 def test_runs_without_a_report_keep_their_place_over_pages(
     get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -321,7 +320,6 @@ def test_ten_thousand_runs_are_listed_at_once(get: Get, scene: Scene) -> None:
     assert time.perf_counter() - started < 5.0
 
 
-@pytest.mark.more
 def test_partial_runs_are_marked_and_can_be_chosen(get: Get, tab: Get, scene: Scene) -> None:
     scene.ran(report_of(1, on=DAY - timedelta(days=1)))
     some = PartialRun(Selection(tags=("fast",)), 1, 3)
