@@ -72,7 +72,7 @@ FOR_USERS = {
     r"quick and": "fast",
     r"[\d.,]+ of the (time|cpu|processor)": "N% less (more) time than the baseline",
     r"times (faster|slower|quicker|cheaper)": "N times as long as the baseline",
-    r"[\d.,]+% (faster|slower|quicker|(less|more) (time|cpu|processor time|memory))(?! than)": (
+    r"[\d.,]+% (faster|slower|quicker|(less|more) ((cpu |processor )?time|memory))(?! than)": (
         "... than the baseline"
     ),
 }

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from dqx_airflow.cli.shell_words import ShellWord
+
 if TYPE_CHECKING:
     from dqx_airflow.dql.nodes import Suite
     from dqx_airflow.results.query import StoredResults
@@ -31,17 +33,24 @@ class Completion:
 
 
 def complete_values(parameter: Any) -> None:
-    """Makes the shell complete the values of a parameter, if it is one of these, by its name."""
+    """Makes the shell complete the values of a parameter, in the form that the shell needs."""
     values = _VALUES.get(parameter.name)
-    if values is None or getattr(parameter.type, "choices", None):
-        return
+    choices = parameter.shell_complete
+    if getattr(parameter.type, "choices", None):
+        values = None
 
-    def completed(ctx: Any, incomplete: str) -> list[Completion]:
+    def found(ctx: Any, incomplete: str) -> list[str]:
+        if values is None:
+            return [item.value for item in choices(ctx, incomplete)]
         try:
-            found = list(dict.fromkeys(values(_typed_in(ctx))))
+            names = dict.fromkeys(values(_typed_in(ctx)))
         except Exception:  # a shell has no place for a message, and the call itself will print it
             return []
-        return [Completion(value) for value in found if value.startswith(incomplete)]
+        return [name for name in names if name.startswith(incomplete)]
+
+    def completed(ctx: Any, incomplete: str) -> list[Completion]:
+        word = ctx.find_object(ShellWord) or ShellWord()
+        return [Completion(word.completed(value)) for value in found(ctx, incomplete)]
 
     parameter.shell_complete = completed
 

@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from dqx_airflow.cli.moved import moved_option
+from dqx_airflow.cli.shell_words import shell_word
 from dqx_airflow.errors import DqxError, NoStoreError, RequestError, SourceError, first_line
 
 EXIT_FAILED = 1
@@ -48,7 +49,16 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 class CommandGroup(TyperGroup):
     """Turns an exception of a command into a message and an exit code. The code is never 1: only
-    a command itself ends with 1."""
+    a command itself ends with 1.
+
+    A shell that completes a line gives it in variables.
+    """
+
+    def main(self, *args: Any, **extra: Any) -> Any:
+        asked, _, shell = os.environ.get("_DQL_COMPLETE", "").partition("_")
+        if asked == "complete":
+            extra["obj"] = shell_word(os.environ, shell)
+        return super().main(*args, **extra)
 
     def invoke(self, ctx: Any) -> Any:
         try:
