@@ -375,17 +375,27 @@ def read_settings(path: Path, name: str | None = None) -> Settings:
     :param name: the name of the file in messages.
     """
     name = name or str(path)
-    first = Span(name, 1, 1, 1, 2)
     try:
         content = first_bytes(path, LARGEST_FILE + 1)
-        if len(content) > LARGEST_FILE:
-            message = f"this file has more than {LARGEST_FILE // 1_000_000} MB"
-            return _unread(path, Diagnostic(message, first))
-        text = content.decode("utf-8-sig").replace("\r\n", "\n")
-        document = tomllib.loads(text)
     except OSError as error:
         message = f"cannot read this file: {error.strerror or error}"
+        return _unread(path, Diagnostic(message, Span(name, 1, 1, 1, 2)))
+    return settings_in(content, path, name)
+
+
+def settings_in(content: bytes, path: Path, name: str | None = None) -> Settings:
+    """The settings in the content of a file, as from `read_settings`.
+
+    :param content: the bytes of the file; of a larger one at least one more than `LARGEST_FILE`.
+    """
+    name = name or str(path)
+    first = Span(name, 1, 1, 1, 2)
+    if len(content) > LARGEST_FILE:
+        message = f"this file has more than {LARGEST_FILE // 1_000_000} MB"
         return _unread(path, Diagnostic(message, first))
+    try:
+        text = content.decode("utf-8-sig").replace("\r\n", "\n")
+        document = tomllib.loads(text)
     except UnicodeDecodeError:
         return _unread(path, Diagnostic("this is not UTF-8 text", first))
     except (ValueError, RecursionError) as error:

@@ -208,7 +208,7 @@ class ContractGateOperator(GateOperator):
         self, folder: Path, datasets: Sequence[DatasetRef] | None
     ) -> tuple[list[str], Sequence[Path]]:
         """Returns the errors in a contract that is not a template, and in its pin."""
-        from dqx_airflow.operators.gate_source import errors_in, find_source, possible_paths
+        from dqx_airflow.operators.gate_source import errors_in, find_source
 
         if is_open(self.contract) or (self.is_set_by_function and not self.contract):
             return [], ()
@@ -233,7 +233,7 @@ class ContractGateOperator(GateOperator):
         if file.path is None:
             return mistakes, ()
         files = (file.path.parent / source for source in enforcement.sources)
-        return mistakes, (*possible_paths(str(self.contract), folder), *files)
+        return mistakes, (*file.searched, *files)
 
     def _selection_mistakes(
         self, enforcement: Enforcement, datasets: Sequence[DatasetRef]

@@ -181,7 +181,7 @@ class DqlGateOperator(GateOperator):
         self, folder: Path, datasets: Sequence[DatasetRef] | None
     ) -> tuple[list[str], Sequence[Path]]:
         """Returns the errors in a suite that is not a template, also with these datasets."""
-        from dqx_airflow.operators.gate_source import errors_in, find_source, possible_paths
+        from dqx_airflow.operators.gate_source import errors_in, find_source
 
         if is_open(self.suite) or (self.is_set_by_function and not self.suite):
             return [], ()
@@ -198,9 +198,7 @@ class DqlGateOperator(GateOperator):
                 mistakes.append(str(error))
                 continue
             checked, own_files = _checked(source)
-            if source.path is not None:
-                files += possible_paths(str(given), folder)
-            files += own_files
+            files += [*source.searched, *own_files]
             mistakes += errors_in(checked.diagnostics, checked.sources, _named(source))
             if checked.suite is None:
                 continue

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True)
 class FoundSource:
     """A source. `path` is its file, None for a text in the DAG itself, and `folder` the folder of
-    the DAG."""
+    the DAG. `searched` are the places where the file was searched, ending with its own."""
 
     source: SourceFile
     path: Path | None
     folder: Path | None
+    searched: tuple[Path, ...] = ()
 
 
 def find_source(given: Any, folder: Path | None, *, kind: str, signs: str) -> FoundSource:
@@ -47,11 +48,11 @@ def find_source(given: Any, folder: Path | None, *, kind: str, signs: str) -> Fo
     text = os.fspath(given)
     if any(sign in text for sign in signs):
         return FoundSource(SourceFile(f"<inline {kind}>", text), None, folder)
-    paths = possible_paths(text, folder)
-    for path in paths:
+    paths = _possible_paths(text, folder)
+    for number, path in enumerate(paths, start=1):
         source = read_source(path, text)
         if isinstance(source, SourceFile):
-            return FoundSource(source, path, folder)
+            return FoundSource(source, path, folder, tuple(paths[:number]))
         if not source.is_missing:
             raise GateMisconfiguredError(f"the {kind} {path}: {source.reason}")
     looked = " or ".join(str(path.absolute()) for path in paths)
@@ -71,7 +72,7 @@ def _meant(paths: Iterable[Path]) -> str:
     return ""
 
 
-def possible_paths(text: str, folder: Path | None) -> list[Path]:
+def _possible_paths(text: str, folder: Path | None) -> list[Path]:
     """The possible locations of a path in a DAG, in search order."""
     path = Path(os.path.expanduser(text))
     return [path] if path.is_absolute() or folder is None else [folder / path, path]

@@ -1,20 +1,18 @@
 """The check of a gate when its DAG is parsed, and the notes on gates that were valid.
 
-A DAG file is parsed repeatedly, each time in a new process. So valid gates are noted in a file of
-this user, by their arguments and by their sources with sizes and times; the next parse then only
-costs a look at the files. Nothing depends on the notes: the task checks everything again. What a
-DAG itself says about single instances of a mapped gate is checked here, too.
+A DAG file is parsed repeatedly, each time in a new process. So valid gates are noted for the next
+one, by their arguments and by their sources with sizes and times; it then only costs a look at the
+files. Nothing depends on the notes: the task checks everything again. What a DAG itself says about
+single instances of a mapped gate is checked here, too.
 """
 
 from __future__ import annotations
 
 import hashlib
 import inspect
-import json
+import marshal
 import os
 import re
-import tempfile
-import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice, product
@@ -25,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import get_parsing_context
 from airflow.sdk.definitions.mappedoperator import MappedOperator, OperatorPartial
 
-from dqx_airflow import __version__
 from dqx_airflow.operators.exceptions import GateMisconfiguredError
+from dqx_airflow.operators.parse_notes import are_unchanged, note, noted, notes_on, statuses
 from dqx_airflow.operators.spark_arguments import SPARK_ARGUMENTS, spark_values
 from dqx_airflow.operators.templates import LATER, has_open
 
@@ -97,11 +95,6 @@ def _values(given: Any) -> list[Any]:
     return [*given] if isinstance(given, list | tuple) else []
 
 
-_KEPT_S = 30 * 24 * 3600
-_LARGEST_NOTES = 4_000_000
-_SWEEPING = "00"
-"""One new file of notes in 256 looks for old ones, since each look costs as much as their number.
-"""
 _MOST_INSTANCES = 100
 _REFUSED = "application_args"
 _WHERE_MAPPED = "give it in partial, or to each instance"
@@ -109,14 +102,6 @@ _WHERE_MAPPED = "give it in partial, or to each instance"
 _ADDRESS = " at 0x"
 _OF_THIS_PROCESS = re.compile(f"{_ADDRESS}[0-9a-f]+")
 """The address in Python's representation of callbacks and other objects."""
-
-_Status = tuple[str, int, int, int]
-_Statuses = list[_Status]
-"""Files with the times of their last modification and last change, and their size; -1 for each if
-it is missing. No program can set the second time, as tools that unpack files set the first."""
-
-_notes: dict[Path, dict[str, _Statuses]] = {}
-"""The notes that this process has read, by their file."""
 
 
 def require_sound(gate: Any) -> None:
@@ -340,18 +325,16 @@ def _examined(gate: Any, dag: Any) -> Examined | None:
     """The mistakes in a gate; None if it was valid before, and nothing has changed since."""
     dag_file = getattr(dag, "fileloc", None)
     key = _key_of(gate, dag)
-    notes = _notes_of(dag_file) if dag_file else None
-    if (
-        notes is not None
-        and (statuses := _read(notes).get(key)) is not None
-        and all(_status(entry[0]) == entry for entry in statuses)
-    ):
-        return None
+    notes = notes_on(dag_file) if dag_file else None
+    if notes is not None:
+        files = noted(notes, key)
+        if files is not None and are_unchanged(files):
+            return None
     from dqx_airflow.operators.mistakes import examine
 
     examined = examine(gate, Path(dag_file).parent if dag_file else None, dag)
     if notes is not None and not examined.mistakes:
-        _note(notes, key, examined.files)
+        note(notes, key, statuses(examined.files))
     return examined
 
 
@@ -360,80 +343,24 @@ def _key_of(gate: Any, dag: Any) -> str:
     # The names that templates may use.
     given += [*(getattr(dag, "user_defined_macros", None) or ()), ""]
     given += [*(getattr(dag, "user_defined_filters", None) or ()), ""]
-    text = repr((attrgetter(*gate.checked_arguments)(gate), spark_values(gate)))
-    given.append(_OF_THIS_PROCESS.sub("", text) if _ADDRESS in text else text)
-    return hashlib.sha1("\0".join(given).encode(), usedforsecurity=False).hexdigest()
+    digest = hashlib.sha1("\0".join(given).encode(), usedforsecurity=False)
+    digest.update(_form_of((_values_of(gate.checked_arguments)(gate), *spark_values(gate))))
+    return digest.hexdigest()
 
 
-def _notes_of(dag_file: str) -> Path | None:
-    """The file with the notes of a DAG file; None if this user has no private folder."""
-    notes = _notes_file(tempfile.gettempdir(), dag_file)
-    if notes not in _notes:
-        folder = notes.parent
-        try:
-            folder.mkdir(mode=0o700, exist_ok=True)
-            status = folder.lstat()
-        except OSError:
-            return None
-        # Others could write there that a gate is valid.
-        if status.st_uid != os.getuid() or status.st_mode & 0o022:
-            return None
-    return notes
+_values_of = lru_cache(lambda names: attrgetter(*names))
+"""Reads the attributes with some names."""
 
 
-@lru_cache
-def _notes_file(folder: str, dag_file: str) -> Path:
-    name = hashlib.sha1(f"{__version__}\0{dag_file}".encode(), usedforsecurity=False).hexdigest()
-    return Path(folder, f"dqx-airflow-{os.getuid()}", name)
-
-
-def _read(notes: Path) -> dict[str, _Statuses]:
-    statuses_by_key = _notes.get(notes)
-    if statuses_by_key is None:
-        _notes[notes] = statuses_by_key = {}
-        try:
-            lines = notes.read_text("utf-8").splitlines()
-        except (OSError, ValueError):
-            lines = []
-        for line in lines:
-            try:
-                key, statuses = json.loads(line)
-                statuses_by_key[key] = [
-                    (str(path), int(modified), int(changed), int(size))
-                    for path, modified, changed, size in statuses
-                ]
-            except (ValueError, TypeError):
-                continue  # truncated, or of another process
-    return statuses_by_key
-
-
-def _note(notes: Path, key: str, files: Iterable[Path]) -> None:
-    statuses = [_status(file) for file in dict.fromkeys(map(str, files))]
-    _read(notes)[key] = statuses
+def _form_of(arguments: tuple[Any, ...]) -> bytes:
+    """The bytes that identify arguments in each process."""
     try:
-        is_large = notes.is_file() and notes.stat().st_size > _LARGEST_NOTES
-        if is_large or (notes.name.startswith(_SWEEPING) and not notes.exists()):
-            _forget_old(notes.parent)
-        line = f"{json.dumps([key, statuses])}\n".encode()
-        flags = os.O_WRONLY | os.O_CREAT | (os.O_TRUNC if is_large else os.O_APPEND)
-        number = os.open(notes, flags, 0o600)
-        try:
-            os.write(number, line)
-        finally:
-            os.close(number)
-    except OSError:
-        return  # the next process checks again
+        # A quarter of the time of `repr`, and exact for the types that most arguments have.
+        return marshal.dumps(arguments, _WITHOUT_REFERENCES)
+    except ValueError:
+        text = repr(arguments)
+        return (_OF_THIS_PROCESS.sub("", text) if _ADDRESS in text else text).encode()
 
 
-def _forget_old(folder: Path) -> None:
-    for file in folder.iterdir():
-        if file.stat().st_mtime < time.time() - _KEPT_S:
-            file.unlink(missing_ok=True)
-
-
-def _status(file: str) -> _Status:
-    try:
-        status = os.stat(file)
-    except (OSError, ValueError):
-        return file, -1, -1, -1
-    return file, status.st_mtime_ns, status.st_ctime_ns, status.st_size
+_WITHOUT_REFERENCES = 2
+"""The version of the format that does not depend on which objects are one."""

@@ -15,6 +15,7 @@ from airflow.providers.common.compat.sdk import AirflowException
 from dqx_airflow.operators.airflow_versions import GIVEN_ARGUMENTS, IS_CONSTRUCTED
 from dqx_airflow.operators.exceptions import GateMisconfiguredError
 from dqx_airflow.operators.spark_connection import connect_address, is_connect, is_sail, master_of
+from dqx_airflow.operators.templates import TEMPLATE_FIELDS
 
 if TYPE_CHECKING:
     from dqx_airflow.operators.connect_process import ConnectJob
@@ -83,12 +84,16 @@ class SparkJobOperator(SparkSubmitOperator):
         """Assigns an attribute as Airflow does, which searches for a converter each time. A
         constructor has a hundred assignments, and hundreds of gates are in a DAG file."""
         own = self.__dict__
+        if IS_CONSTRUCTED in own:
+            own.pop(TEMPLATE_FIELDS, None)
+            super().__setattr__(key, value)
+            return
         given = own.get(GIVEN_ARGUMENTS)
         kind: Any = type(self)
-        if given is None or key in given or IS_CONSTRUCTED in own or not _is_plain(kind, key):
+        if given is None or key in given or not _is_plain(kind, key):
             super().__setattr__(key, value)
         else:
-            object.__setattr__(self, key, value)
+            own[key] = value
 
     def run_job(self, request: JobRequest, connection: Any, context: Any) -> Ending | None:
         """Runs the job, and returns how it ended; None if it continues, as `driver` in a cluster.
@@ -360,7 +365,10 @@ class SparkJobOperator(SparkSubmitOperator):
 @cache
 def _is_plain(kind: Any, attribute: str) -> bool:
     """True if Airflow only assigns this attribute of operators while they are constructed."""
-    return hasattr(kind, IS_CONSTRUCTED) and not hasattr(kind, f"_convert_{attribute}")
+    if not hasattr(kind, IS_CONSTRUCTED) or hasattr(kind, f"_convert_{attribute}"):
+        return False
+    of_class = getattr(kind, attribute, None)
+    return not hasattr(of_class, "__set__")  # a property
 
 
 def is_deferrable(given: bool | None, submitter: Submitter | None) -> bool:

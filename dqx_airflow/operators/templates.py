@@ -11,7 +11,10 @@ from typing import Any, cast
 
 from airflow.sdk.definitions.context import Context
 
-from dqx_airflow.operators.airflow_versions import template_macros
+from dqx_airflow.operators.airflow_versions import IS_CONSTRUCTED, template_macros
+
+TEMPLATE_FIELDS = "template_fields"
+"""The attribute in which Airflow looks for the names of template fields."""
 
 
 class _Later:
@@ -31,15 +34,17 @@ LATER = _Later()
 def is_open(value: object) -> bool:
     """True for a value that is only known when the task runs: a template, or the output of a
     task."""
-    if isinstance(value, os.PathLike):
-        return False
     if isinstance(value, str):
         return "{{" in value or "{%" in value or "{#" in value
+    if isinstance(value, os.PathLike):
+        return False
     return hasattr(value, "iter_references")
 
 
 def has_open(value: object) -> bool:
     """True for a value that is only known when the task runs, or contains one."""
+    if isinstance(value, str):
+        return is_open(value)
     if isinstance(value, Mapping):
         return any(map(has_open, (*value, *value.values())))
     if isinstance(value, list | tuple):
@@ -66,12 +71,17 @@ class _GivenFields:
     def __get__(self, operator: Any, kind: type[Any] | None = None) -> tuple[str, ...]:
         if operator is None:
             return self.names + self.settings
+        attributes = vars(operator)
         try:
-            values = self._values(vars(operator))
+            values = self._values(attributes)
         except KeyError:  # before the constructor has ended
             values = tuple(getattr(operator, name, None) for name in self.names)
         given = [name for name, value in zip(self.names, values, strict=True) if value is not None]
-        return (*given, *getattr(operator, "open_settings", ()))
+        fields = (*given, *getattr(operator, "open_settings", ()))
+        if IS_CONSTRUCTED in attributes:
+            # Python finds the attribute first the next time; a change of the operator removes it.
+            attributes[TEMPLATE_FIELDS] = fields
+        return fields
 
 
 _IN_SINGLE_BRACES = re.compile(r"(?<!\{)\{\s*(\w+)\s*\}(?!\})")

@@ -99,8 +99,14 @@ def _import_for_gates() -> None:
     from dqx_airflow.contracts.dialects import reader_of
     from dqx_airflow.contracts.model import Dialect
     from dqx_airflow.contracts.schema import validator_of
+    from dqx_airflow.datasets import dqx_toml  # noqa: F401
     from dqx_airflow.dql.syntax.grammar import scanners
-    from dqx_airflow.operators import ContractGateOperator, DqlGateOperator
+    from dqx_airflow.operators import (  # noqa: F401
+        ContractGateOperator,
+        DqlGateOperator,
+        GateBatchOperator,
+        gates_of,
+    )
     from dqx_airflow.operators.mistakes import examine
     from dqx_airflow.operators.parse_check import require_sound
 

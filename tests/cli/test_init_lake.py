@@ -244,8 +244,30 @@ def test_only_and_exclude_choose_tables_by_path_or_name(home: Path) -> None:
     assert [gate.name for gate in settings.gates] == ["orders", "visits"]
     done = dql("init", home / "gates", "--dataset", home / "lake", "--only", "orders,")
     assert (done.returncode, "a pattern without characters" in done.output) == (2, True)
-    done = dql("init", home / "gates", "--dataset", home / "lake", "--only", "nothing")
-    assert (done.returncode, "--only" in done.output) == (4, True)
+
+
+def test_patterns_that_match_no_table_are_refused_all_at_once(home: Path) -> None:
+    given = "--only", "orders,custmers,saels/*", "--exclude", "*_tmp, web/visit"
+    done = dql("init", home / "new", "--dataset", home / "lake", *given)
+    assert done.returncode == 2
+    assert [line for line in done.output.splitlines() if "matches" in line] == [
+        "error: no table matches --only='custmers': did you mean 'customers'?",
+        "no table matches --only='saels/*': did you mean 'sales/*'?",
+        "no table matches --exclude='web/visit': did you mean 'web/visits'?",
+    ]
+    assert not (home / "new").exists()
+
+
+def test_a_location_without_a_table_is_a_row_of_the_report(home: Path) -> None:
+    (home / "empty").mkdir()
+    given = "--dataset", home / "empty", "--dataset", home / "lake"
+    done = dql("init", home / "new", *given, "--format", "json")
+    assert done.returncode == 0
+    rows = {row["location"]: row for row in json.loads(done.stdout)["tables"]}
+    assert rows[str(home / "empty")]["problem"] == "there is no table in it"
+    (home / "void").mkdir()
+    done = dql("init", home / "new", "--dataset", home / "empty", "--dataset", home / "void")
+    assert (done.returncode, "there is no table in" in done.output) == (4, True)
 
 
 def report_of(home: Path, *more: str) -> dict[str, dict[str, Any]]:

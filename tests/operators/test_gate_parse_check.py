@@ -148,7 +148,7 @@ GATE = 'DqlGateOperator(task_id="gate", suite="orders.dql", datasets={"orders": 
 @pytest.fixture
 def examinations(monkeypatch: pytest.MonkeyPatch, operators: ModuleType) -> Callable[[], int]:
     """The number of gates that were examined, and not found in the notes."""
-    from dqx_airflow.operators import mistakes, parse_check
+    from dqx_airflow.operators import mistakes, parse_notes
 
     count = [0]
     real = mistakes.examine
@@ -158,7 +158,7 @@ def examinations(monkeypatch: pytest.MonkeyPatch, operators: ModuleType) -> Call
         return real(*given)
 
     def number() -> int:
-        parse_check._notes.clear()  # as in the next process
+        parse_notes._read_notes.clear()  # as in the next process
         found, count[0] = count[0], 0
         return found
 
@@ -257,16 +257,16 @@ def test_a_truncated_cache_is_ignored(
 def test_one_new_file_of_notes_in_256_removes_those_of_a_month_ago(
     tmp_path: Path, operators: ModuleType
 ) -> None:
-    from dqx_airflow.operators import parse_check
+    from dqx_airflow.operators import parse_notes
 
     old = tmp_path / "old"
     for name in ("01", "00"):
         old.touch()
         os.utime(old, (0, 0))
-        parse_check._note(tmp_path / f"{name}ab", "key", [])
+        parse_notes.note(tmp_path / f"{name}ab", "key", [])
         assert old.exists() is (name != "00")
     os.utime(tmp_path / "01ab", (0, 0))
-    parse_check._note(tmp_path / "00ab", "other", [])
+    parse_notes.note(tmp_path / "00ab", "other", [])
     assert (tmp_path / "01ab").exists(), "it was no new file"
 
 

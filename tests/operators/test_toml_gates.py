@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pytest
 
@@ -243,6 +244,92 @@ def test_an_edit_that_keeps_size_and_time_is_read(settings: Path) -> None:
         gates_of(settings)
 
 
+@pytest.fixture
+def parsed_again(
+    settings: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[], tuple[dict[str, DqlGateOperator], int]]:
+    """Parses the DAG as the next process of the DAG processor; returns its gates, and how often the
+    file was parsed for them."""
+    from dqx_airflow.datasets import dqx_toml
+    from dqx_airflow.operators import parse_notes, toml_gates
+
+    parses = []
+    real = dqx_toml.settings_in
+
+    def counted(content: bytes, path: Path) -> dqx_toml.Settings:
+        parses.append(path)
+        return real(content, path)
+
+    def parse() -> tuple[dict[str, DqlGateOperator], int]:
+        parses.clear()
+        toml_gates._read_once.cache_clear()
+        parse_notes._read_notes.clear()
+        return made(settings), len(parses)
+
+    (tmp_path / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "tmp"))
+    monkeypatch.setattr(dqx_toml, "settings_in", counted)
+    monkeypatch.setattr("sys.argv", ["airflow", "dag-processor"])
+    return parse
+
+
+Parse: TypeAlias = "Callable[[], tuple[dict[str, DqlGateOperator], int]]"
+
+
+def test_the_dag_processor_parses_an_unchanged_file_once(parsed_again: Parse) -> None:
+    from airflow.serialization.serialized_objects import OperatorSerialization
+
+    first, parses = parsed_again()
+    again, more_parses = parsed_again()
+    assert (parses, more_parses) == (1, 0)
+    for name, gate in first.items():
+        shown = [OperatorSerialization.serialize_operator(one) for one in (gate, again[name])]
+        assert shown[0] == shown[1]
+        given = [
+            repr({key: getattr(one, key) for key in one.checked_arguments})
+            for one in (gate, again[name])
+        ]
+        assert given[0] == given[1]
+    assert first["orders"].datasets["orders"] is not again["orders"].datasets["orders"]
+
+
+def test_an_edit_that_keeps_size_and_time_is_read_in_the_dag_processor(
+    settings: Path, parsed_again: Parse
+) -> None:
+    before = settings.stat()
+    parsed_again()
+    settings.write_text(SETTINGS.replace('fail_on = "P0"', 'fail_on = "P3"'))
+    os.utime(settings, ns=(before.st_atime_ns, before.st_mtime_ns))
+    gates, parses = parsed_again()
+    assert (gates["orders"].fail_on, parses) == ("P3", 1)
+    settings.write_text(SETTINGS.replace('fail_on = "P0"', 'fail_on = "P7"'))
+    for _ in range(2):
+        with refused("'fail_on'"):
+            parsed_again()
+
+
+def test_a_task_reads_the_file_itself(parsed_again: Parse, monkeypatch: pytest.MonkeyPatch) -> None:
+    parsed_again()
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", "lake")
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_TASK_ID", "orders")
+    assert parsed_again()[1] == 1
+
+
+@pytest.mark.parametrize("damage", [b"", b"[1]\n", b'["x", {"gates": 3}]\n', b"\xff"])
+def test_a_damaged_note_is_ignored(parsed_again: Parse, tmp_path: Path, damage: bytes) -> None:
+    parsed_again()
+    for notes in (tmp_path / "tmp" / f"dqx-airflow-{os.getuid()}").iterdir():
+        notes.write_bytes(damage + notes.read_bytes()[:-20])
+    gates, parses = parsed_again()
+    assert (len(gates), parses) == (3, 1)
+
+
+def test_a_note_that_others_could_write_is_ignored(parsed_again: Parse, tmp_path: Path) -> None:
+    parsed_again()
+    (tmp_path / "tmp" / f"dqx-airflow-{os.getuid()}").chmod(0o777)
+    assert parsed_again()[1] == 1
+
+
 def test_a_missing_file_and_patterns_without_a_gate_are_refused(settings: Path) -> None:
     with refused(r"cannot read .*: write Path"):
         gates_of("none.toml")
@@ -250,6 +337,13 @@ def test_a_missing_file_and_patterns_without_a_gate_are_refused(settings: Path) 
         gates_of(settings, only="x")
     with refused("'ordrs': did you mean 'orders'"):
         gates_of(settings, only="countries, ordrs")
+    with refused() as caught:
+        gates_of(settings, only="countries, ordrs, saels/*", exclude="*_tmp, more_order")
+    assert [line.partition("toml: ")[2] for line in str(caught.value).split("\n")] == [
+        "no gate or group matches only='ordrs': did you mean 'orders'?",
+        "no gate or group matches only='saels/*': did you mean 'sales/*'?",
+        "no gate or group matches exclude='more_order': did you mean 'more_orders'?",
+    ]
     for blank in ("", "orders,", [" "]):
         with refused("a pattern without characters"):
             gates_of(settings, exclude=blank)

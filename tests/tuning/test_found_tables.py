@@ -12,6 +12,7 @@ from dqx_airflow.tuning.lake.found_tables import (
     chosen_tables,
     is_folder_of_tables,
     tables_in,
+    with_names,
 )
 
 LAYOUTS = {
@@ -41,7 +42,9 @@ def found(root: Path, files: list[str], **how: list[str]) -> list[FoundTable]:
     for file in files:
         (root / file).parent.mkdir(parents=True, exist_ok=True)
         (root / file).write_text("x")
-    return chosen_tables(tables_in(str(root)), **how)  # type: ignore[arg-type]
+    known = {name: how.pop(name) for name in ("known", "taken") if name in how}
+    named = with_names(tables_in(str(root)), **known)  # type: ignore[arg-type]
+    return chosen_tables(named, **how)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -86,6 +89,6 @@ def test_a_table_keeps_the_name_that_it_had(tmp_path: Path) -> None:
 
 def test_the_stamp_of_a_table_changes_with_its_files(tmp_path: Path) -> None:
     (first,) = found(tmp_path, ["a/part-0.csv"])
-    (same,) = chosen_tables(tables_in(str(tmp_path)))
+    (same,) = with_names(tables_in(str(tmp_path)))
     (second,) = found(tmp_path, ["a/part-1.csv"])
     assert first.stamp == same.stamp != second.stamp

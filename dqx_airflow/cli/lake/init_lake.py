@@ -26,19 +26,19 @@ from dqx_airflow.cli.lake.sources import LakeSources, flow_of
 from dqx_airflow.contracts.dialects.rule_names import unique_name
 from dqx_airflow.datasets.dqx_toml import FILE_NAME, Settings, is_toml, literal, read_settings
 from dqx_airflow.datasets.locations import is_inside
+from dqx_airflow.datasets.name_patterns import name_patterns, unmatched
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.templates import filled
 from dqx_airflow.dql.check import check_source
 from dqx_airflow.dql.nodes import Suite
 from dqx_airflow.errors import DatasetError, RequestError
-from dqx_airflow.tuning.lake.found_tables import FoundTable, chosen_tables, location_of
+from dqx_airflow.tuning.lake.found_tables import FoundTable, chosen_tables, location_of, with_names
 from dqx_airflow.tuning.lake.past_claims import PastClaim
 from dqx_airflow.tuning.lake.references import Reference, references_between
 from dqx_airflow.tuning.lake.suite_draft import drafted_suite
 from dqx_airflow.tuning.lake.table_draft import TableDraft
 from dqx_airflow.tuning.review import is_experimental
 from dqx_airflow.values import SourceFile
-from dqx_airflow.values.name_patterns import name_patterns
 
 ReportFormat: TypeAlias = Literal["text", "json", "html"]
 
@@ -163,7 +163,9 @@ def _init(folder: Path, options: LakeOptions, settings: Settings, sources: LakeS
         raise DatasetError(f"there is no table in {sources.title}", "give another --dataset")
     only = name_patterns("--only", options.only)
     exclude = name_patterns("--exclude", options.exclude)
-    found = chosen_tables(there, only, exclude, names, taken)
+    named = with_names(there, names, taken)
+    _require_matches(named, only, exclude)
+    found = chosen_tables(named, only, exclude)
     if not found:
         raise DatasetError(f"no table in {sources.title} matches", "change --only and --exclude")
     tables = [_as_set(table, settings) for table in found]
@@ -201,6 +203,21 @@ def _init(folder: Path, options: LakeOptions, settings: Settings, sources: LakeS
                 typer.echo(_next(files, report), nl=False)
     if all(draft.problem for draft in drafts):
         raise DatasetError(f"no table in {sources.title} can be read", "see the report above")
+
+
+def _require_matches(
+    tables: Sequence[FoundTable], only: Sequence[str], exclude: Sequence[str]
+) -> None:
+    """Checks that each pattern is about a table: with a misspelt one, a table would get no gate, or
+    one that is not wanted.
+
+    :raises RequestError: some are not.
+    """
+    names = [table.names for table in tables]
+    mistakes = unmatched("no table matches --only", only, names)
+    mistakes += unmatched("no table matches --exclude", exclude, names, is_for_more=True)
+    if mistakes:
+        raise RequestError("\n".join(mistakes))
 
 
 def _print_difference(files: _Files, report: LakeReport) -> None:

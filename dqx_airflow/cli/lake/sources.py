@@ -75,15 +75,23 @@ class LakeSources:
         return " ".join(" ".join(self.locations or ["lineage events"]).split())
 
     def tables(self) -> list[FoundTable]:
-        """The tables at all locations, still without names.
+        """The tables at all locations, still without names; one with a problem for a location
+        without a table, if there are others.
 
         :raises RequestError: a location has a mistake.
         :raises DatasetError: a folder or a catalog cannot be read.
         """
-        found = [table for location in self._listed() for table in self._tables_at(location)]
+        found: list[FoundTable] = []
+        empty: list[FoundTable] = []
+        for location in self._listed():
+            own = self._tables_at(location)
+            found += own
+            if not own:
+                problem = "there is no table in it"
+                empty.append(FoundTable("", location, location, "", group="", problem=problem))
         if self.flow is not None and not self.locations:
             found += [_of_flow(place) for place in self.flow.places()]
-        return found
+        return [*found, *empty] if found else []
 
     def covers(self, ref: DatasetRef) -> bool:
         """True if a dataset would be found if it still existed."""

@@ -13,13 +13,13 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from hashlib import sha256
 from pathlib import Path
 from types import MappingProxyType
 
 from dqx_airflow.contracts.dialects.rule_names import slug
 from dqx_airflow.datasets.locations import place_of
+from dqx_airflow.datasets.name_patterns import is_match
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.tuning.column_tables import ENDINGS
 from dqx_airflow.values import DatasetRef
@@ -70,6 +70,11 @@ class FoundTable:
     def location(self) -> str:
         """Its path as `place_of` compares it, or its name in a catalog."""
         return self.table or place_of(self.path)
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """Its place and its name, by which users choose it."""
+        return self.place, self.name
 
     @property
     def ref(self) -> DatasetRef:
@@ -124,33 +129,34 @@ def tables_in(location: str) -> list[FoundTable]:
     return list(_tables_in(folder, folder))
 
 
-def chosen_tables(
+def with_names(
     found: Iterable[FoundTable],
-    only: Collection[str] = (),
-    exclude: Collection[str] = (),
     known: Mapping[str, str] = MappingProxyType({}),
     taken: Collection[str] = (),
 ) -> list[FoundTable]:
     """The tables with their names, each once, ordered by their place.
 
-    :param only: patterns of places or names; a table must match one of them, if there are any.
-    :param exclude: patterns of places or names that a table must not match.
     :param known: the names of tables by their location, which they keep.
     :param taken: names that no new table gets.
     """
     unique = {table.location: table for table in found}
     ordered = sorted(unique.values(), key=lambda table: (table.place, table.location))
-    named = _with_names(ordered, known, taken)
-    return [table for table in named if _is_wanted(table, only, exclude)]
+    return _with_names(ordered, known, taken)
 
 
-def _is_wanted(table: FoundTable, only: Collection[str], exclude: Collection[str]) -> bool:
-    def matches(pattern: str) -> bool:
-        return fnmatchcase(table.place, pattern) or fnmatchcase(table.name, pattern)
+def chosen_tables(
+    tables: Iterable[FoundTable], only: Collection[str] = (), exclude: Collection[str] = ()
+) -> list[FoundTable]:
+    """The tables that are wanted.
 
-    if only and not any(map(matches, only)):
-        return False
-    return not any(map(matches, exclude))
+    :param only: patterns of places or names; a table must match one of them, if there are any.
+    :param exclude: patterns of places or names that a table must not match.
+    """
+    return [
+        table
+        for table in tables
+        if (not only or is_match(table.names, only)) and not is_match(table.names, exclude)
+    ]
 
 
 def _with_names(
