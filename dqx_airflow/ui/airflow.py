@@ -229,8 +229,11 @@ def ended_runs(session: Any, dag_id: str, task_id: str, most: int = 100) -> tupl
     )
 
 
+MOST_FAILED = 1000
+
+
 def failed_runs(
-    session: Any, tasks: Collection[tuple[str, str]], most: int = 1000
+    session: Any, tasks: Collection[tuple[str, str]], most: int = MOST_FAILED
 ) -> tuple[TaskRun, ...]:
     """The instances of these tasks that failed, the run with the newest data first."""
     if not tasks:

@@ -438,12 +438,14 @@ _FOLDED_FROM = 20
 @dataclass(frozen=True, slots=True)
 class GateGroup:
     """Gates that are shown together: those that need a person, those about which someone has
-    decided or that warned, and the others. `is_folded` is set if they are many and fine."""
+    decided or that warned, and the others. `is_folded` is set if they are many and fine; all of
+    them have run `since` then, None if that is unknown."""
 
     title: str
     about: str
     rows: tuple[GateRow, ...]
     is_folded: bool = False
+    since: datetime | None = None
 
 
 def groups_of_rows(rows: Sequence[GateRow]) -> tuple[GateGroup, ...]:
@@ -454,7 +456,7 @@ def groups_of_rows(rows: Sequence[GateRow]) -> tuple[GateGroup, ...]:
     groups = (
         GateGroup("Need you", "the most urgent first", urgent),
         GateGroup("Decided or warned", "nothing to do", decided),
-        GateGroup("Passed", _freshness(fine), fine, is_folded=len(fine) > _FOLDED_FROM),
+        GateGroup("Passed", "", fine, is_folded=len(fine) > _FOLDED_FROM, since=_freshness(fine)),
     )
     return tuple(group for group in groups if group.rows)
 
@@ -502,13 +504,11 @@ def _deadlines_of(session: Any, rows: Iterable[GateRow]) -> dict[str, datetime]:
     return {key: known[run] for key, run in runs.items() if run in known}
 
 
-def _freshness(rows: Sequence[GateRow]) -> str:
-    """When the gate ran that has not run for the longest time."""
+def _freshness(rows: Sequence[GateRow]) -> datetime | None:
+    """When the gate ran that has not run for the longest time; None if that is unknown."""
     ran = [row.ran for row in rows]
     known = [at for at in ran if at is not None]
-    if not known or len(known) < len(ran):
-        return ""
-    return f"all of them since {min(known):%m-%d %H:%M} UTC"
+    return min(known, default=None) if len(known) == len(ran) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -638,13 +638,15 @@ def board(
     }
     open_slices = Counter(f"{one.dag_id}.{one.task_id}" for one in open_)
     late = sum(row.is_late for row in rows)
+    needing = sum(_urgency(row) == 0 for row in rows)
+    keep_counts(visitor, board=needing, slices=len(open_))
     return Page(
         "board.html",
         BoardPage(shown, paging, counts, late, open_slices, deadlines, slices.causes),
         choices=choices,
         filters=filters,
         alerts=counts_of_rows(client, list(shown)),
-        needing=sum(_urgency(row) == 0 for row in rows),
+        needing=needing,
         next_deadline=min(map(as_utc, deadlines.values()), default=None),
         groups=groups_of_rows(shown),
         opened=open_by_gate(client, open_),
@@ -656,6 +658,14 @@ def board(
 _COUNTED_FOR = timedelta(seconds=30)
 _counted: dict[str, tuple[datetime, dict[str, int]]] = {}
 """The last counts of each user, with their times."""
+
+
+def keep_counts(visitor: Visitor, **found: int) -> None:
+    """Replaces numbers in the bar by those of a page, so that both are the same."""
+    user = str(visitor.user.get_id())
+    if user in _counted:
+        at, known = _counted[user]
+        _counted[user] = at, {**known, **found}
 
 
 @router.get("/counts")

@@ -66,11 +66,12 @@ class OpenSlice:
 class SlicesOfGates:
     """The open slices of gates, oldest data first; `closed` are the notes with which people closed
     dates, by the attempt of the task whose data they are about; `problem` is set if the store does
-    not respond."""
+    not respond, and `left_out` says which dates may be missing."""
 
     open: tuple[OpenSlice, ...]
     closed: Mapping[str, IncidentNote] = field(default_factory=dict)
     problem: str | None = None
+    left_out: str | None = None
 
     @property
     def causes(self) -> int:
@@ -100,14 +101,24 @@ def slices_of(
     is_open = [one for one in reversed(answer.found) if one.is_open]
     found = _with_causes(client, _judged_slices(session, tasks, is_open))
     known = {(one.dag_id, one.task_id, one.date, one.map_index) for one in found}
-    missing, closed = _without_report(session, client, tasks, recent)
+    failed = airflow.failed_runs(session, tasks.tasks)  # newest first
+    missing, closed = _without_report(client, failed, recent)
     missing = [
         one for one in missing if (one.dag_id, one.task_id, one.date, one.map_index) not in known
     ]
     for one in answer.found:
         if one.closing is not None and one.status == CLOSED:
             closed |= {run.attempt.id: one.closing for run in one.last_of_each}
-    return SlicesOfGates(tuple(sorted([*found, *missing], key=_by_date)), closed, answer.problem)
+    left_out = _LEFT_OUT if len(failed) >= airflow.MOST_FAILED else None
+    slices = tuple(sorted([*found, *missing], key=_by_date))
+    return SlicesOfGates(slices, closed, answer.problem, left_out)
+
+
+_LEFT_OUT = (
+    f"Old dates without a report may be missing: of the tasks that failed in Airflow, the newest "
+    f"{airflow.MOST_FAILED:,} are searched for them. `dql incidents` lists those that the results "
+    "store knows."
+)
 
 
 def _with_causes(client: StoreClient, slices: Sequence[OpenSlice]) -> list[OpenSlice]:
@@ -166,14 +177,13 @@ def _judged_slices(
 
 
 def _without_report(
-    session: Any,
-    client: StoreClient,
-    tasks: airflow_dags.GateTasks,
-    recent: Sequence[airflow.TaskRun],
+    client: StoreClient, failed: Sequence[airflow.TaskRun], recent: Sequence[airflow.TaskRun]
 ) -> tuple[list[OpenSlice], dict[str, IncidentNote]]:
     """The open dates whose newest run failed without a report; and the notes with which people
-    closed others, by the attempt of the task."""
-    failed = airflow.failed_runs(session, tasks.tasks)  # newest first
+    closed others, by the attempt of the task.
+
+    :param failed: the runs that failed, newest first.
+    """
     newest: dict[tuple[object, ...], RunWithoutReport] = {}
     for one in runs_without_report(client, failed, recent):
         run = one.run

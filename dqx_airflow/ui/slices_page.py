@@ -28,6 +28,7 @@ from dqx_airflow.results.report_rows import gate_without_suite
 from dqx_airflow.results.schema import as_utc
 from dqx_airflow.ui import airflow, airflow_dags, airflow_users, responses
 from dqx_airflow.ui.api import PageRouter
+from dqx_airflow.ui.board_page import keep_counts
 from dqx_airflow.ui.clearing import clear_tasks
 from dqx_airflow.ui.deciding import HeldBack, decision_in_words
 from dqx_airflow.ui.open_slices import OpenSlice, key_of_slice, slices_of, what_became_of
@@ -169,6 +170,7 @@ def slices(visitor: airflow_users.VisitorDep, tasks: airflow_dags.TasksDep) -> P
     known = slices_of(visitor.session, client, tasks, recent)
     found, problem = known.open, known.problem
     visitor.session.close()
+    keep_counts(visitor, slices=len(found))
     shown = found[:_MOST_SLICES]
     incidents = [one.incident for one in shown if one.incident is not None]
     judged = client.ask(lambda store: tuple(judged_rows(store, incidents).items()))
@@ -217,7 +219,7 @@ def slices(visitor: airflow_users.VisitorDep, tasks: airflow_dags.TasksDep) -> P
             len(found),
             counts,
             more,
-            problem or judged.problem or verdicts.problem,
+            problem or judged.problem or verdicts.problem or known.left_out,
             known.causes,
         ),
         gates=gates,

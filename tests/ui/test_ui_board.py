@@ -128,7 +128,7 @@ def test_a_board_without_trouble_says_so_in_its_first_line(get: Get, scene: Scen
     runs_of(scene, "pp")
     text = Html(get("board").text).text
     assert "Gates 1 Nothing needs you." in text
-    assert "1 passed all of them since 03-20 12:00 UTC" in text
+    assert "1 passed all have run since 03-20 12:00 UTC" in text
 
 
 def test_the_board_says_how_much_is_held_back_and_who_has_it(

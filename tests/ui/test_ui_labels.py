@@ -451,7 +451,7 @@ def test_two_gates_with_one_cause_say_so_and_causes_are_counted(get: Get, scene:
     board = get("api/v1/board", "eve").json()
     assert (sum(board["open_slices"].values()), board["causes"]) == (3, 2)
     text = Html(get("board", "eve").text).text
-    assert "3 open dates are not in their target: 2 causes." in text
+    assert "3 dates are open , of 2 causes." in text
     assert text.count("same cause as lake.gate") == 1
     slices = get("api/v1/slices", "eve").json()
     assert (slices["total"], slices["causes"]) == (3, 2)

@@ -3,6 +3,7 @@ ended incident; on pages, in JSON, and when they are cleared."""
 
 from __future__ import annotations
 
+import functools
 import json
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -264,6 +265,21 @@ def test_only_a_date_without_a_report_is_closed_in_the_list(
 
 
 @pytest.mark.more
+def test_a_list_that_may_miss_old_dates_without_a_report_says_so(
+    get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dqx_airflow.ui import airflow, open_slices
+
+    scene.days("bb")
+    words = "Old dates without a report may be missing: of the tasks that failed"
+    assert words not in Html(get("slices").text).text
+    few = functools.partial(airflow.failed_runs, most=2)
+    monkeypatch.setattr(airflow, "failed_runs", few)
+    monkeypatch.setattr(open_slices.airflow, "MOST_FAILED", 2)
+    assert words in Html(get("slices").text).text
+    assert words in json_of(get, "slices")["problem"]
+
+
 def test_who_may_not_close_a_date_sees_why(get: Get, scene: Scene) -> None:
     silent(scene, "lake.gate")
     page = Html(get(NO_REPORT_TAB).text)
@@ -277,6 +293,7 @@ def test_a_gate_without_a_report_has_one_name_on_all_pages(get: Get, scene: Scen
         html = Html(get(page, "eve").text)
         assert "shop orders" in html.text, page
         assert "lake.gate" not in html.text, page
+        assert f"{DAY}" in html.text, page
     assert json_of(get, NO_REPORT_TAB)["gate"] == "shop orders"
     assert json_of(get, NO_REPORT_TAB)["date"] == str(DAY)
     (row,) = json_of(get, "slices")["rows"]
@@ -695,3 +712,18 @@ def test_the_bar_has_the_numbers_that_the_user_may_see(
     page = Html(get("datasets").text)
     places = [place["data-count"] for place in page.all("span") if "data-count" in place]
     assert places == ["board", "slices", "alerts"]
+
+
+@pytest.mark.parametrize("place", ["board", "slices"])
+def test_the_bar_has_the_numbers_of_the_page_below_it(
+    get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    from dqx_airflow.ui import board_page
+
+    monkeypatch.setattr(board_page, "_counted", {})
+    scene.days("bpb")
+    assert get("counts").json()["slices"] == 2
+    note = IncidentNote("lake.gate", DAY, "closed", "op", "not needed")
+    write_notes(StoredResults(str(scene.root)), [note])
+    get(place)
+    assert get("counts").json()["slices"] == 1
