@@ -13,8 +13,8 @@ from pyspark.sql import SparkSession
 
 from dqx_airflow.dql.watches import Watched, claims_on
 from dqx_airflow.engine.proof import sql_on_sail
-from dqx_airflow.engine.proof.differences import objection_to_engine
 from dqx_airflow.engine.proof.engine_key import KnownEngine, known_engine
+from dqx_airflow.engine.proof.objection import objection_to_engine
 from dqx_airflow.engine.proof.operations import measured_as
 from dqx_airflow.engine.scan.dataset_scan import scan
 from dqx_airflow.engine.scan.frames import ReferenceTables

@@ -23,6 +23,7 @@ from dqx_airflow.datasets.jvm_options import (
     with_archive,
 )
 from dqx_airflow.engine.session.java import java_environment
+from dqx_airflow.results.runs import list_runs
 from dqx_airflow.values import Status
 from dqx_airflow.values.files import shipped
 from dqx_airflow.values.json_form import to_arguments
@@ -87,11 +88,46 @@ def test_every_import_of_a_job_is_bundled_or_native(bundle: Path) -> None:
                 if top in sys.stdlib_module_names or top in elsewhere:
                     continue
                 path = module.replace(".", "/")
-                if not {f"{path}.py", f"{path}/"} & names:
+                # A folder of ours without modules is there for its files.
+                package = f"{path}/__init__.py" if top == "dqx_airflow" else f"{path}/"
+                if not {f"{path}.py", package} & names:
                     missing.add((name, module))
-    # These two offer names of other houses, which they import when they are asked for one.
+    # These two offer names of other packages, which they import when they are asked for one.
     offering = {"dqx_airflow/__init__.py", "dqx_airflow/dql/__init__.py"}
     assert {(name, module) for name, module in missing if name not in offering} == set()
+
+
+def test_every_module_of_the_bundle_is_imported_from_it_alone(bundle: Path) -> None:
+    with zipfile.ZipFile(bundle) as archive:
+        files = [name for name in archive.namelist() if name.startswith("dqx_airflow/")]
+    modules = [
+        name.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+        for name in files
+        if name.endswith(".py") and not name.endswith("__main__.py")
+    ]
+    assert "dqx_airflow.engine.job" in modules
+    code = f"""
+import importlib
+found = [importlib.import_module(name).__file__ for name in {modules}]
+print(*found, sep="\\n")
+"""
+    found = without_packages(bundle, code, "-B").splitlines()  # PySpark is installed there
+    assert [file for file in found if not file.startswith(str(bundle))] == []
+
+
+@pytest.mark.slow
+@pytest.mark.spark
+def test_a_gate_runs_from_the_bundle_alone(bundle: Path, tmp_path: Path) -> None:
+    request = typical_request(tmp_path)
+    code = f"""
+import runpy, dqx_airflow
+assert dqx_airflow.__file__.startswith({str(bundle)!r})
+sys.argv = ["gate_job.py", *{to_arguments(request)!r}]
+runpy.run_path({str(bundle.with_name("gate_job.py"))!r}, run_name="__main__")
+"""
+    without_packages(bundle, code, "-B")
+    (row,) = list_runs(str(tmp_path / "results"))
+    assert (row.run_key.date, row.outcome) == (request.run_key.date, "warned")
 
 
 def imported_by(source: str) -> Iterator[str]:

@@ -14,8 +14,9 @@ import pytest
 
 from dqx_airflow.diagnostics.verdicts import account
 from dqx_airflow.engine.proof.cases import Block, ProofCase, proof_cases, sections
-from dqx_airflow.engine.proof.differences import blamed, doubts_of, objection_to_engine
+from dqx_airflow.engine.proof.differences import blamed, doubts_of
 from dqx_airflow.engine.proof.engine_key import KnownEngine, engine_key, known_engine, proof_of_sail
+from dqx_airflow.engine.proof.objection import objection_to_engine
 from dqx_airflow.engine.proof.operations import SeenDataset, widened
 from dqx_airflow.engine.proof.prove import prove
 from dqx_airflow.engine.session.engines import switches_in, versions_of

@@ -6,15 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from dqx_airflow.engine.proof.cases import ProofCase
-from dqx_airflow.engine.proof.engine_key import KnownEngine
-from dqx_airflow.engine.proof.operations import (
-    SeenDataset,
-    operations_of,
-    suspects_of,
-    traits_of,
-    widened,
-)
-from dqx_airflow.plan.model import MetricRequest
+from dqx_airflow.engine.proof.operations import SeenDataset, suspects_of
 from dqx_airflow.plan.schema_check import Schema
 from dqx_airflow.values.engine_proof import ERROR
 
@@ -85,23 +77,3 @@ def blamed(
 def _is_operation(trait: str) -> bool:
     """False for a trait of all operations over a type, or over files of a format."""
     return " over " in trait or " beside " in trait or " read from " in trait
-
-
-def objection_to_engine(
-    request: MetricRequest, datasets: Mapping[str, SeenDataset], known: KnownEngine
-) -> str | None:
-    """The reason for not judging a request on an engine; None if the engine has no doubted trait of
-    it."""
-    doubted = widened(known.doubts)
-    used = sorted(traits_of(request, datasets) & doubted)
-    if not used:
-        return None
-    parts = dict.fromkeys(
-        one.text for one in operations_of(request, datasets) if one.traits & doubted
-    )
-    quoted = ", ".join(f"`{part}`" for part in parts)
-    where = f", as in {quoted}" if quoted else ""
-    reason = f"this engine was found to compute other values with {', '.join(used)}{where}"
-    if known.outlived is None:
-        return f"{reason}: `dql doctor --prove` shows them"
-    return f"{reason} ({known.outlived}): prove it again with `dql doctor --prove`"
