@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from datetime import datetime, timezone
 from typing import Any
 
 import pytest
@@ -56,6 +57,22 @@ def test_times_are_those_of_the_zone_that_the_reader_chose(
     assert page.run("[...document.querySelectorAll('main time')].pop().title") == (
         "2024-03-20 12:00:40 UTC"
     )
+
+
+@pytest.mark.parametrize(
+    ("hour", "expected"),
+    [
+        (0, "2024-10-27 02:30:00 Europe/Zurich GMT+2"),
+        (1, "2024-10-27 02:30:00 Europe/Zurich GMT+1"),
+        (2, "2024-10-27 03:30:00 Europe/Zurich"),
+    ],
+)
+def test_the_hour_that_comes_twice_is_told_apart(
+    scene: Scene, look: Callable[..., Page], hour: int, expected: str
+) -> None:
+    at = datetime(2024, 10, 27, hour, 30, tzinfo=timezone.utc)
+    ran(scene, finished_at=at)
+    assert f"finished {expected} run id" in look(TAB).text
 
 
 def test_past_runs_are_shown_in_the_same_time_zone(scene: Scene, look: Callable[..., Page]) -> None:

@@ -26,8 +26,20 @@
     zone = own;
     format = formatIn(zone);
   }
-  const local = (time) => `${format.format(new Date(time))} ${zone}`;
-  const clock = (time) => `${format.format(new Date(time)).slice(11)} ${zone}`;
+  // In the night in which the clocks go back, an hour comes twice.
+  const HOUR = 3600000;
+  const isTwice = (moment) => {
+    const words = format.format(moment);
+    return [-HOUR, HOUR].some((apart) => format.format(+moment + apart) === words);
+  };
+  const named = (moment) => {
+    if (!isTwice(moment)) return zone;
+    const parts = new Intl.DateTimeFormat("en", { timeZone: zone, timeZoneName: "shortOffset" });
+    const offset = parts.formatToParts(moment).find((part) => part.type === "timeZoneName");
+    return `${zone} ${offset.value}`;
+  };
+  const local = (time) => `${format.format(new Date(time))} ${named(new Date(time))}`;
+  const clock = (time) => `${format.format(new Date(time)).slice(11)} ${named(new Date(time))}`;
   const short = (time) => format.format(new Date(time)).slice(5, 16);
 
   const UNITS = [["day", 86400], ["hour", 3600], ["minute", 60]];
