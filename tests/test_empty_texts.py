@@ -7,6 +7,7 @@ nothing is judged less by it.
 from __future__ import annotations
 
 import inspect
+import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from datetime import date
@@ -150,6 +151,40 @@ def test_no_setting_of_a_file_takes_an_empty_text(
     file.write_text(f"[{table}]\n{key} = '{text}'\n")
     problems = read_settings(file).problems
     assert problems, f"{key} is taken"
+
+
+@pytest.mark.parametrize("key", EMPTY)
+@pytest.mark.parametrize(
+    "table",
+    [
+        "defaults",
+        "connection",
+        "connection.conf",
+        "datasets",
+        "datasets.orders",
+        "datasets.orders.options",
+        "gates",
+        "gates.orders",
+        "reader",
+        "reader.csv",
+        "contracts",
+        "contracts.variables",
+    ],
+)
+def test_no_table_of_a_file_has_a_blank_key(tmp_path: Path, table: str, key: str) -> None:
+    file = tmp_path / "dqx.toml"
+    file.write_text(f"[{table}]\n{json.dumps(key)} = 'x'\n", encoding="utf-8")
+    found = [problem.message for problem in read_settings(file).problems]
+    assert f"a key in [{table}] is blank" in found
+
+
+def test_a_variable_of_a_file_has_a_name(tmp_path: Path) -> None:
+    file = tmp_path / "dqx.toml"
+    file.write_text("[contracts]\nenvironment = ['1A']\n[contracts.variables]\n'A=B' = 'x'\n")
+    assert [problem.message for problem in read_settings(file).problems] == [
+        "invalid value for 'environment'",
+        "'A=B' is not the name of a variable",
+    ]
 
 
 @pytest.mark.parametrize("key", ["masked", "keys"])

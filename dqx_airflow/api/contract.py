@@ -31,7 +31,7 @@ from dqx_airflow.contracts.enforcement.pins import objection_to_version
 from dqx_airflow.contracts.field_types import spark_type
 from dqx_airflow.contracts.model import Model, Rule
 from dqx_airflow.contracts.references import FolderReader, no_files
-from dqx_airflow.contracts.variables import refuse_secrets
+from dqx_airflow.contracts.variables import named_variables
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.diagnostics.renderers import draw
 from dqx_airflow.diagnostics.verdicts import finding
@@ -101,11 +101,11 @@ class Contract:
         :param on: the date for lifecycle dates and deprecations, today by default.
         :param variables: the values of `${NAME}` that the contract may know.
         :raises SourceError: the file does not exist, or the contract has errors.
-        :raises RequestError: the contract has another version, or has ended; a variable may be a
-            secret; an argument is empty.
+        :raises RequestError: the contract has another version, or has ended; a variable is
+            invalid, or may be a secret; an argument is empty.
         """
         require_no_blank({"models": models})
-        refuse_secrets(variables)
+        known = named_variables(variables, {})
         file = Path(path).expanduser()
         source = read_source(file, file.name)
         if isinstance(source, Unreadable):
@@ -120,7 +120,7 @@ class Contract:
                 expect_version=version,
                 models=models,
                 is_strict=strict,
-                variables=variables,
+                variables=known,
             )
         )
 
@@ -133,11 +133,11 @@ class Contract:
         :param on: the date for lifecycle dates and deprecations, today by default.
         :param variables: the values of `${NAME}` that the contract may know.
         :raises SourceError: the contract has errors.
-        :raises RequestError: the contract has ended; a variable may be a secret.
+        :raises RequestError: the contract has ended; a variable is invalid, or may be a secret.
         """
-        refuse_secrets(variables)
+        known = named_variables(variables, {})
         source = values.SourceFile("<text>", text)
-        return cls(enforce(source, no_files, on=on or date.today(), variables=variables))
+        return cls(enforce(source, no_files, on=on or date.today(), variables=known))
 
     @property
     def id(self) -> str:

@@ -20,7 +20,7 @@ from dqx_airflow.plan.measurements import keys_of
 from dqx_airflow.plan.model import Plan, Scanned
 from dqx_airflow.tuning.past_judge import with_earlier_values
 from dqx_airflow.values import DatasetRef, DatasetSnapshot
-from dqx_airflow.values.blank import require_no_blank
+from dqx_airflow.values.blank import require_names, require_no_blank
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -108,6 +108,9 @@ class SparkDatabase:
     """
 
     def __init__(self, spark: SparkSession | str, datasets: Mapping[str, DatasetSetting]) -> None:
+        _require_mapping("datasets", datasets)
+        require_names({"datasets": datasets})
+
         self._datasets = tuple(dataset_ref(name, given) for name, given in datasets.items())
         if isinstance(spark, str):
             from dqx_airflow.engine.session.connection import open_session
@@ -176,6 +179,9 @@ class MemoryDatabase:
     def __init__(
         self, tables: Mapping[str, Any], *, date_columns: Mapping[str, str] | None = None
     ) -> None:
+        _require_mapping("tables", tables)
+        _require_mapping("date_columns", date_columns or {})
+        require_names({"tables": dict.fromkeys(tables), "date_columns": date_columns})
         self._given = {name: _given(name, table) for name, table in tables.items()}
         self._tables = self._typed({})
         dates = date_columns or {}
@@ -229,6 +235,12 @@ class MemoryDatabase:
 
 _Columns: TypeAlias = tuple[Mapping[str, Sequence[Any]], Mapping[str, str]]
 """The values of columns, and the types of those that have one."""
+
+
+def _require_mapping(argument: str, given: object) -> None:
+    if not isinstance(given, Mapping):
+        message = f"{argument} is of type {type(given).__name__}"
+        raise RequestError(message, "write a mapping of the names of datasets")
 
 
 def _table(name: str, given: Table | _Columns, wanted: Mapping[str, str]) -> Table:

@@ -15,9 +15,9 @@ from dqx_airflow.errors import RequestError
 from dqx_airflow.values import Span
 from dqx_airflow.values.redact import may_be_secret
 from dqx_airflow.values.secret_forms import is_secret_setting
+from dqx_airflow.values.variables import HOW_TO_NAME, is_variable_name
 
 _REFERENCE = re.compile(r"\$\{([^}]*)\}")
-_NAME = re.compile(r"[A-Za-z_]\w*(?:[.-]\w+)*")
 _OF_READERS = key_words("for readers")
 _OF_PLACES = key_words("for places")
 _PLACEHOLDERS = key_words("placeholders")
@@ -32,28 +32,39 @@ def given_variables(
     :param option: the option or argument with the words, for messages.
     :raises RequestError: a word has another form, or may be a secret.
     """
-    found = {}
+    given: dict[str, str | None] = {}
     for word in words:
         name, is_given, value = word.partition("=")
-        if not _NAME.fullmatch(name):
-            hint = "write NAME=VALUE, or NAME to read the environment"
-            raise RequestError(f"{option} {name}: not the name of a variable", hint)
-        if is_given or name in environment:
-            found[name] = value if is_given else environment[name]
-        # The name is checked even if the environment lacks it here: the worker may have it.
-        refuse_secrets({name: found.get(name, "")}, option)
-    return found
+        given[name] = value if is_given else None
+    return named_variables(given, environment, option)
 
 
-def refuse_secrets(variables: MappingType[str, str], option: str = "variables:") -> None:
-    """Refuses variables whose name or value looks like a secret: results show them.
+def named_variables(
+    given: MappingType[str, str | None],
+    environment: MappingType[str, str],
+    option: str = "variables:",
+) -> dict[str, str]:
+    """The values of variables by name. None takes the value of the environment; a variable that it
+    lacks is left out.
 
-    :raises RequestError: a variable may be a secret.
+    :param option: the option or argument with the variables, for messages.
+    :raises RequestError: a name or a value has another form, or may be a secret, which results
+        would show.
     """
-    for name, value in variables.items():
-        if is_secret_setting(name) or may_be_secret(value):
+    found = {}
+    for name, value in given.items():
+        if not is_variable_name(name):
+            raise RequestError(f"{option} {name!r} is not the name of a variable", HOW_TO_NAME)
+        if not (value is None or isinstance(value, str)):
+            raise RequestError(f"{option} {name} is {value!r}", "write a string")
+        known = environment.get(name) if value is None else value
+        if known is not None:
+            found[name] = known
+        # The name is checked even if the environment lacks it here: the worker may have it.
+        if is_secret_setting(name) or may_be_secret(known or ""):
             hint = "the results keep the values of contracts: name a connection to read the data"
             raise RequestError(f"{option} {name} may be a secret", hint)
+    return found
 
 
 @dataclass(slots=True)
@@ -103,7 +114,7 @@ class Variables:
         assert self.known is not None
         written = match[0]
         name, has_default, default = match[1].partition(":-")
-        is_named = _NAME.fullmatch(name) is not None
+        is_named = is_variable_name(name)
         if path[-1:] == ("query",) and name.lower() in _PLACEHOLDERS and not has_default:
             return written
         if not self.are_defined:

@@ -62,6 +62,7 @@ from dqx_airflow.values.redact import may_be_secret
 from dqx_airflow.values.request import SETTABLE_OPTIONS, is_clock_skew
 from dqx_airflow.values.secret_forms import is_secret_setting
 from dqx_airflow.values.typed_values import typed_day
+from dqx_airflow.values.variables import HOW_TO_NAME, is_variable_name
 
 Keys: TypeAlias = tuple[str, ...]
 
@@ -401,7 +402,7 @@ def settings_in(content: bytes, path: Path, name: str | None = None) -> Settings
     except (ValueError, RecursionError) as error:
         return _unread(path, _syntax_error(error, text, name), text)
     reader = _SettingsReader(document, Positions(name, text))
-    reader.keys((), document, _TABLES)
+    reader.keys((), reader.document, _TABLES)
     connection, conf = reader.connection()
     archive = reader.archive(path.absolute().parent)
     defaults = reader.defaults()
@@ -457,9 +458,22 @@ class _SettingsReader:
     """Reads the tables of a document, and collects what is wrong with them."""
 
     def __init__(self, document: Mapping[str, Any], positions: Positions) -> None:
-        self.document, self.positions = document, positions
+        self.positions = positions
         self.problems: list[Diagnostic] = []
         self.unsound: set[str] = set()
+        self.document = self._named(document)
+
+    def _named(self, table: Mapping[str, Any], *path: str) -> Mapping[str, Any]:
+        """The table, and the tables in it, without keys that are blank: each is an error."""
+        named = {}
+        for key, value in table.items():
+            if is_blank(key):
+                where = f"[{'.'.join(path)}]" if path else "this file"
+                hint = "write a name with a visible character, or remove it"
+                self._wrong(f"a key in {where} is blank", *path, key, hint=hint, is_key=True)
+                continue
+            named[key] = self._named(value, *path, key) if isinstance(value, dict) else value
+        return named
 
     def keys(self, path: tuple[str, ...], table: Mapping[str, Any], known: Collection[str]) -> None:
         """Reports the unknown keys of a table."""
@@ -578,13 +592,17 @@ class _SettingsReader:
         table = self.table(self.document, "contracts")
         self.keys(("contracts",), table, ("environment", "variables"))
         names = table.get("environment", [])
-        if isinstance(names, list) and all(isinstance(name, str) for name in names):
+        if isinstance(names, list) and all(map(is_variable_name, names)):
             yield from names
         else:
-            hint = 'write a list of names, such as ["REGION"]'
+            hint = 'write a list of names of variables, such as ["REGION"]'
             self._wrong("invalid value for 'environment'", "contracts", "environment", hint=hint)
         for name, value in self.table(table, "contracts", "variables").items():
-            if isinstance(value, str):
+            if not is_variable_name(name):
+                message = f"'{name}' is not the name of a variable"
+                place = ("contracts", "variables", name)
+                self._wrong(message, *place, hint=HOW_TO_NAME, is_key=True)
+            elif isinstance(value, str):
                 yield f"{name}={value}"
             else:
                 message = f"'{name}' must be a string"

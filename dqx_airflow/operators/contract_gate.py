@@ -161,12 +161,10 @@ class ContractGateOperator(GateOperator):
 
         :raises GateMisconfiguredError: one is invalid, or may be a secret.
         """
-        from dqx_airflow.contracts.variables import given_variables
+        from dqx_airflow.contracts.variables import named_variables
 
-        given = self.variables or {}
-        words = (name if value is None else f"{name}={value}" for name, value in given.items())
         with as_misconfigured():
-            return given_variables(words, os.environ, "variables:")
+            return named_variables(self.variables or {}, os.environ)
 
     def own_mistakes(self) -> Iterator[str]:
         """Returns the errors in the arguments that only a contract gate has."""

@@ -25,7 +25,7 @@ from dqx_airflow.operators.spark_arguments import callback_mistakes, no_template
 from dqx_airflow.operators.submitters import submitter_mistake
 from dqx_airflow.operators.templates import has_open, is_open, template_mistakes
 from dqx_airflow.values import Selection, Severity
-from dqx_airflow.values.blank import blanks_in
+from dqx_airflow.values.blank import blanks_in, name_errors
 from dqx_airflow.values.exact import is_finite_number
 from dqx_airflow.values.request import is_clock_skew, require_whole_run
 
@@ -52,6 +52,9 @@ def examine(gate: Any, folder: Path | None, dag: Any = None) -> Examined:
     :param folder: the folder of its DAG's file; the source is not read if it is unknown.
     :param dag: its DAG, which may define filters and names for templates.
     """
+    unnamed = tuple(_name_mistakes(gate))
+    if unnamed:  # which would be a second mistake in the argument's own check
+        return Examined(unnamed)
     in_data, refs = data_mistakes(gate)
     mistakes = (
         *setting_mistakes(gate),
@@ -73,6 +76,7 @@ def setting_mistakes(gate: Any) -> Iterator[str]:
             "application_args is not supported, because the gate passes its request in "
             "them: remove it"
         )
+    yield from _name_mistakes(gate)
     yield from one_of("fail_on", gate.fail_on, tuple(severity.value for severity in Severity))
     yield from one_of("on_violation", gate.on_violation, get_args(OnViolation))
     yield from _ask_mistakes(gate)
@@ -184,6 +188,12 @@ def _blank_mistakes(gate: Any) -> Iterator[str]:
     }
     for name in blanks_in(given):
         yield f"{name}={given[name]!r}: it is empty; write a value, or leave {name} out"
+
+
+def _name_mistakes(gate: Any) -> Iterator[str]:
+    """Mistakes for keys of mappings that are not names."""
+    names = (*gate.checked_arguments, "env_vars")
+    yield from name_errors({name: getattr(gate, name, None) for name in names})
 
 
 def lost_mistakes(gate: Any, given: Iterable[str]) -> Iterator[str]:

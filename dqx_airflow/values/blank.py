@@ -1,4 +1,5 @@
-"""Finds options that are set to an empty string, as by a variable or a template without a value.
+"""Finds options that are set to an empty string, as by a variable or a template without a value,
+and mappings with a key that is not a name.
 
 An option that protects would be off silently, so an empty string is never treated as missing.
 """
@@ -52,3 +53,30 @@ def require_no_blank(given: Mapping[str, object]) -> None:
     verb = "is" if len(names) == 1 else "are"
     hint = f"write a value, or leave {names[0] if len(names) == 1 else 'them'} out"
     raise RequestError(f"{', '.join(names)} {verb} empty", hint)
+
+
+def name_errors(given: Mapping[str, object]) -> Iterator[str]:
+    """The errors in mappings with a key that is not a name: not a string, or without a visible
+    character.
+
+    :param given: values, of which those that are mappings are searched, by the names that a message
+        gives them.
+    """
+    for argument, value in given.items():
+        if not isinstance(value, Mapping):
+            continue
+        for key in value:
+            if not isinstance(key, str) or is_blank(key):
+                yield f"{argument} has {key!r} as a name: write a string with a visible character"
+        yield from name_errors({f"{argument}[{key!r}]": inner for key, inner in value.items()})
+
+
+def require_names(given: Mapping[str, object]) -> None:
+    """Raises one error for all mappings with a key that is not a name.
+
+    :param given: the mappings by the names that a message gives them.
+    :raises RequestError: there is one.
+    """
+    errors = [*name_errors(given)]
+    if errors:
+        raise RequestError("; ".join(errors))

@@ -130,3 +130,22 @@ def test_anything_that_measures_a_plan_is_a_database() -> None:
     db = Counting()
     python_suite("ctx.assert_that(mp.num_rows()).where(name='a').is_gt(1)\n", db).run(TODAY)
     assert db.plans == 1
+
+
+@pytest.mark.parametrize("key", ["", "\u200b", None, 5])
+def test_a_dataset_needs_a_name(key: Any) -> None:
+    wanted = f"has {key!r} as a name: write a string with a visible character"
+    with pytest.raises(RequestError, match=r"datasets has .* as a name") as raised:
+        SparkDatabase("sail", {key: "lake/orders"})
+    assert raised.value.problem.endswith(wanted)
+    with pytest.raises(RequestError, match=r"tables has .* as a name"):
+        MemoryDatabase({key: ORDERS})
+    with pytest.raises(RequestError, match=r"date_columns has .* as a name"):
+        MemoryDatabase({"orders": ORDERS}, date_columns={key: "ds"})
+
+
+def test_datasets_are_a_mapping() -> None:
+    with pytest.raises(RequestError, match="datasets is of type list"):
+        SparkDatabase("sail", ["lake/orders"])  # type: ignore[arg-type]
+    with pytest.raises(RequestError, match="tables is of type list"):
+        MemoryDatabase([ORDERS])  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from dqx_airflow.api.contract import Contract, ContractValidator
 from dqx_airflow.contracts.enforcement.enforced_contract import enforce
 from dqx_airflow.contracts.read import ReadContract, read_contract
 from dqx_airflow.contracts.references import FolderReader
-from dqx_airflow.contracts.variables import given_variables
+from dqx_airflow.contracts.variables import given_variables, named_variables
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values import SourceFile, to_json
 from tests.command_line import dql
@@ -215,7 +215,7 @@ def test_only_listed_variables_are_read_from_the_environment_and_no_secrets() ->
     environment = {"A": "a", "B": "b"}
     assert given_variables(["A", "C=c=d", "D"], environment) == {"A": "a", "C": "c=d"}
     for word in ("1=2", "=x", "A B"):
-        with pytest.raises(RequestError, match="not the name of a variable"):
+        with pytest.raises(RequestError, match="is not the name of a variable"):
             given_variables([word], {})
     plain = [
         "s3://lake/orders",
@@ -292,3 +292,21 @@ def test_the_commands_know_the_variables_of_the_settings_and_of_the_call(
     assert 'country != "AT"' in output
     Path("dqx.toml").write_text("[contracts]\nvariables = {A = 1}\n", encoding="utf-8")
     assert "must be a string" in dql("contract", "test", "peer.yaml").output
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "problem"),
+    [
+        ("A=B", "x", "variables: 'A=B' is not the name of a variable"),
+        ("", "x", "variables: '' is not the name of a variable"),
+        (None, "x", "variables: None is not the name of a variable"),
+        ("A", 5, "variables: A is 5"),
+        ("TOKEN", "x", "variables: TOKEN may be a secret"),
+    ],
+)
+def test_a_variable_needs_a_name_and_a_string(name: Any, value: Any, problem: str) -> None:
+    with pytest.raises(RequestError) as raised:
+        named_variables({name: value}, {})
+    assert raised.value.problem == problem
+    with pytest.raises(RequestError):
+        Contract.from_string("", variables={name: value})

@@ -148,7 +148,7 @@ def test_the_worker_resolves_the_variables_of_a_contract(
 MISTAKES = [
     ({"contract": ODCS}, "servers[0].path has the unknown variable 'LAKE'"),
     ({"contract": ODCS, "variables": {"LAKE": 5}}, "write a mapping of names to strings or None"),
-    ({"contract": ODCS, "variables": {"A B": "x"}}, "A B: not the name of a variable"),
+    ({"contract": ODCS, "variables": {"A B": "x"}}, "'A B' is not the name of a variable"),
     ({"contract": ODCS, "variables": {"TOKEN": "x"}}, "TOKEN may be a secret"),
     ({"contract": "nowhere.yaml"}, "contract nowhere.yaml not found: searched "),
     ({"contract": ""}, "contract='': give the path of a file, or a contract"),

@@ -115,3 +115,44 @@ def test_an_empty_selection_selects_everything(operators: ModuleType, folder: Pa
         gate = made(operators, "DqlGateOperator", **{name: ""})
         assert gate.selection is None
         assert mistakes(gate, folder) == ""
+
+
+MAPPINGS = {
+    "DqlGateOperator": {
+        "datasets": lambda key: {key: "lake/x", "orders": "lake/orders"},
+        "promote_to": lambda key: {key: "lake/x"},
+        "promote_slice": lambda key: {key: "x"},
+        "promote_valid": lambda key: {key: "1%"},
+        "quarantine": lambda key: {key: "lake/x"},
+        "conf": lambda key: {key: "x"},
+        "env_vars": lambda key: {key: "x"},
+    },
+    "ContractGateOperator": {
+        "data": lambda key: {"path": "lake/orders", key: "x"},
+        "variables": lambda key: {key: "x"},
+    },
+}
+NO_NAMES = ("", " ", "\u200b", None, 5, True, ("a", "b"))
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("key", NO_NAMES)
+@pytest.mark.parametrize(
+    ("kind", "argument"), [(kind, name) for kind, names in MAPPINGS.items() for name in names]
+)
+def test_a_key_of_a_mapping_that_is_not_a_name_is_one_mistake(
+    operators: ModuleType, folder: Path, kind: str, argument: str, key: Any
+) -> None:
+    gate = made(operators, kind, **{argument: MAPPINGS[kind][argument](key)})
+    wanted = f"{argument} has {key!r} as a name: write a string with a visible character"
+    assert mistakes(gate, folder) == wanted
+    with pytest.raises(Exception, match="as a name: write a string with a visible character"):
+        gate._check_settings()
+
+
+def test_a_key_within_a_dataset_is_found_with_its_place(
+    operators: ModuleType, folder: Path
+) -> None:
+    options = {"orders": {"path": "orders.csv", "options": {"": "x"}}}
+    gate = made(operators, "DqlGateOperator", datasets=options)
+    assert mistakes(gate, folder).startswith("datasets['orders']['options'] has '' as a name")
