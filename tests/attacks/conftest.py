@@ -1,7 +1,7 @@
 """Shared by the attacks: the tally of attempts, printed as a table at the end of the session.
 
 `pytest -m nightly tests/attacks` runs them all; a seed of most runs in every session, or in
-the second lane. With `DQX_ATTACK_TABLE=FILE` the table is also written into a file.
+the lane slow. With `DQX_ATTACK_TABLE=FILE` the table is also written into a file.
 """
 
 from __future__ import annotations

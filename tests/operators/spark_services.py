@@ -1,7 +1,7 @@
 """Stand-ins for services that start Spark, written from their public API documents.
 
 Each is an HTTP server of this machine that runs the jobs it gets, by the `spark-submit` on PATH:
-the stub in quick tests, the real one in the second lane. None of them was compared with the real
+the stub in quick tests, the real one in the lane slow. None of them was compared with the real
 service.
 """
 

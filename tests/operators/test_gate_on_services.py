@@ -1,6 +1,6 @@
 """Gates whose jobs run on services, which the tests play: see `spark_services.py`.
 
-The jobs are stubs that write a canned report; in the second lane they are real.
+The jobs are stubs that write a canned report; in the lane slow they are real.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ of_real_jobs = pytest.mark.parametrize(
     [FIRST, *(pytest.param(kind, marks=pytest.mark.nightly) for kind in OTHERS)],
     indirect=True,
 )
-"""Real Sparks and Airflows: in the second lane with one service, in the nightly one with all."""
+"""Real Sparks and Airflows: in the lane slow with one service, in the nightly one with all."""
 
 
 @pytest.fixture(params=[FIRST, *(pytest.param(kind, marks=pytest.mark.slow) for kind in OTHERS)])
