@@ -231,7 +231,6 @@ def test_a_driver_that_a_cluster_starts_again_replaces_the_rows_of_the_first(
     assert verify_table(StoredResults(gate.results_root), target).differences == ()
 
 
-@pytest.mark.more
 @pytest.mark.few(1)
 @pytest.mark.parametrize("promoted", [True, False])
 def test_a_reader_downstream_gets_exactly_what_was_validated(
@@ -253,6 +252,7 @@ def test_a_reader_downstream_gets_exactly_what_was_validated(
         assert sorted(map(tuple, found)) == [(1, 1), (2, 2)]
 
 
+@pytest.mark.more
 def test_a_promotion_leaves_a_receipt_that_a_reader_verifies(
     spark: Any, run: Run, gate: GateRequest, target: str
 ) -> None:

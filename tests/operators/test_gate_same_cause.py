@@ -169,7 +169,7 @@ def gates_of(*names: str, dag_id: str = "lake") -> Any:
         ("lake.orders", "lake.items", gates_of("orders", "items"), True),
         ("lake.a.orders", "lake.b.items", gates_of("a.orders", "b.items"), True),
         ("silver", "gold", gates_of("=silver", "*gold"), True),
-        ("lake.orders/a.dql", "lake.items", gates_of("orders", "items"), True),
+        ("lake.orders/orders.dql", "lake.items", gates_of("orders", "items"), True),
         ("lake.orders", "lake.items", gates_of("items"), False),
         ("lake.b.orders", "lake.items", gates_of("items", "orders"), False),
         ("lake.orders", "lake.items", None, False),
