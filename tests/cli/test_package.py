@@ -171,6 +171,7 @@ print(*(found.code for found in check_source(source).diagnostics))
     assert "E001" in without_packages(bundle, code)
 
 
+@pytest.mark.more
 def test_the_byte_code_is_used(bundle: Path) -> None:
     code = "import dqx_airflow.values, lark; print(dqx_airflow.values.__cached__, lark.__cached__)"
     assert without_packages(bundle, code).split()[0].endswith("values/__init__.pyc")

@@ -31,6 +31,7 @@ def _is_spark(database: str) -> bool:
     return database == "databricks"
 
 
+@pytest.mark.few(100, apart=True)
 @pytest.mark.parametrize(("database", "name", "wanted"), NAMES)
 def test_a_name_is_a_type_of_spark(database: str, name: str, wanted: str) -> None:
     for spelled in (name, f" {name} ", name.upper() if name.islower() else name):

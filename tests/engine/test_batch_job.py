@@ -68,6 +68,7 @@ def orders(tmp_path: Path) -> DatasetRef:
     return delta(tmp_path, "orders", ORDERS)
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("at_once", [1, 3])
 def test_each_gate_has_the_report_of_a_job_of_its_own(
     spark: Any, tmp_path: Path, orders: DatasetRef, at_once: int
@@ -128,6 +129,7 @@ def test_a_gate_that_reaches_its_deadline_has_no_report_and_stops_no_other(
     assert spark.range(3).count() == 3
 
 
+@pytest.mark.more
 def test_the_end_of_a_batch_ends_its_gates_in_a_spark_that_goes_on(
     spark: Any, tmp_path: Path, orders: DatasetRef, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -180,6 +180,7 @@ def test_a_score_below_the_least_one_ends_with_1(lake: Path) -> None:
     )
 
 
+@pytest.mark.more
 def test_quiet_is_the_score_and_verbose_lists_what_blocks(lake: Path) -> None:
     text = suite("num_rows() >= 28")
     usual, quiet, verbose = mutate(text), mutate(text, "-q"), mutate(text, "-v")

@@ -53,6 +53,7 @@ def says(answer: Response, *words: str) -> None:
         assert one in text
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("kind", ["acknowledged", "closed", "accepted", "comment"])
 def test_a_form_that_is_sent_twice_is_done_once(
     get: Get, post: Get, scene: Scene, kind: str
@@ -287,6 +288,7 @@ def at_once(send: Callable[[], Response]) -> list[int]:
         return [done.result().status_code for done in [pool.submit(send) for _ in range(4)]]
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("kind", ["closed", "accepted", "acknowledged"])
 def test_forms_that_come_at_once_are_done_once(
     get: Get, post: Get, scene: Scene, kind: str
@@ -308,6 +310,7 @@ def test_a_date_without_a_report_that_is_taken_at_once_is_taken_once(
     assert len(audited(scene)) == 1
 
 
+@pytest.mark.few(1)
 @pytest.mark.parametrize("is_judged", [True, False])
 def test_a_gate_whose_last_date_someone_closed_needs_no_one(
     get: Get, post: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch, is_judged: bool
@@ -350,6 +353,7 @@ def taking(page: str) -> dict[str, str]:
     return form_of(page, "acknowledged")
 
 
+@pytest.mark.few(2)
 @pytest.mark.parametrize("noted", ["", '{"rows": {"store": "basel"}}'])
 @pytest.mark.parametrize("place", ["board", "slices", NO_REPORT_TAB])
 def test_a_date_without_a_report_is_taken_where_it_is_shown(
@@ -466,6 +470,7 @@ PLACES = (
 )
 
 
+@pytest.mark.more
 def test_pages_of_datasets_and_contracts_say_who_closed_a_date(
     get: Get, post: Get, scene: Scene
 ) -> None:
