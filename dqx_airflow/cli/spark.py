@@ -3,6 +3,7 @@ Imports pyspark."""
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,6 +25,7 @@ from dqx_airflow.dql.syntax.grammar import unquoted
 from dqx_airflow.engine.job import run_gates, try_gates
 from dqx_airflow.engine.measure import measure_together
 from dqx_airflow.engine.outputs.good_rows import Release
+from dqx_airflow.engine.session.class_cache import with_cached_classes
 from dqx_airflow.engine.session.concurrency import do_meanwhile, tasks_reported
 from dqx_airflow.engine.session.connection import open_session, spark_errors_explained
 from dqx_airflow.engine.session.file_systems import check_file_systems
@@ -109,7 +111,8 @@ class Spark:
                 sys.stderr.flush()
             earlier = earlier_sparks()
             try:
-                self._session = open_session(self.connection, "dql run", self.settings)
+                settings = with_cached_classes(self.connection, self.settings, os.environ)
+                self._session = open_session(self.connection, "dql run", settings)
                 self._work = SparkWork(self._session, earlier)
             finally:
                 if is_seen:

@@ -217,12 +217,13 @@ def test_a_server_whose_version_is_one_of_spark_is_a_spark(version: str) -> None
 
 def test_what_is_not_read_by_sail_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sail, "sail_version", lambda _: "0.7.2")
-    for ref, what in (
-        (DatasetRef("orders", query="SELECT 1 AS id"), "queries"),
-        (DatasetRef("orders", "lake/orders", format="orc"), "orc"),
-    ):
-        due = f"Sail 0.7.2 may read {what} differently from Spark"
-        assert sail.objection_to_source(cast("Any", None), ref) == due
+    query = DatasetRef("orders", query="SELECT 1 AS id")
+    assert _objection(query) == "Sail 0.7.2 may read queries differently from Spark"
+    for format in ("orc", "avro", "iceberg"):
+        due = f"Sail 0.7.2 reads no {format}, only Parquet, Delta, CSV and JSON"
+        files = DatasetRef("orders", "lake/orders", format=format)
+        assert _objection(files) == due
+        assert _objection(replace(files, schema="id int")) == due  # and no other advice
 
 
 def test_csv_without_declared_columns_is_refused_with_what_to_write(

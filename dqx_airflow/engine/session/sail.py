@@ -138,7 +138,7 @@ def objection_to_source(spark: SparkSession, ref: DatasetRef) -> str | None:
 
 def _objection_to_files(sail: str, ref: DatasetRef) -> str | None:
     if ref.format not in _FORMATS:
-        return f"Sail {sail} may read {ref.format} differently from Spark"
+        return f"Sail {sail} reads no {ref.format}, only Parquet, Delta, CSV and JSON"
     if ref.format in _TEXTS and ref.schema is None:
         name = ref.format.upper()
         return f"Sail {sail} reads {name} with declared columns only: give the dataset a schema"
