@@ -13,6 +13,7 @@ from dqx_airflow.operators.exceptions import GateMisconfiguredError, as_misconfi
 from dqx_airflow.operators.gate import GateOperator
 from dqx_airflow.operators.gate_arguments import Setting, Templated, declared_arguments, one_of
 from dqx_airflow.operators.templates import given_fields, has_open, is_open
+from dqx_airflow.values.blank import name_errors
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -179,7 +180,7 @@ class ContractGateOperator(GateOperator):
             yield f"server={self.server!r}: write the name of a server of the contract"
         if not self._are_models_named():
             yield f"models={self.models!r}: write the name of a model, or a list of names"
-        if self.data is not None:
+        if self.data is not None and not any(name_errors({"data": self.data})):
             yield from examine_dataset("data", self.data).mistakes
         if not self._are_variables_strings():
             yield f"variables={self.variables!r}: write a mapping of names to strings or None"
@@ -199,7 +200,7 @@ class ContractGateOperator(GateOperator):
             return True
         if not isinstance(given, Mapping):
             return False
-        texts = [*given, *(value for value in given.values() if value)]
+        texts = (value for value in given.values() if value)
         return all(isinstance(text, str) or is_open(text) for text in texts)
 
     def source_mistakes(

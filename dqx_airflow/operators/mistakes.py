@@ -52,19 +52,19 @@ def examine(gate: Any, folder: Path | None, dag: Any = None) -> Examined:
     :param folder: the folder of its DAG's file; the source is not read if it is unknown.
     :param dag: its DAG, which may define filters and names for templates.
     """
-    unnamed = tuple(_name_mistakes(gate))
-    if unnamed:  # which would be a second mistake in the argument's own check
-        return Examined(unnamed)
-    in_data, refs = data_mistakes(gate)
     mistakes = (
         *setting_mistakes(gate),
         *_idle_mistakes(gate),
         *_outlet_mistakes(gate),
         *template_mistakes(gate, dag),
-        *in_data,
     )
+    if any(_name_mistakes(gate)):  # which would be second mistakes in the data
+        return Examined(mistakes)
+    in_data, refs = data_mistakes(gate)
+    mistakes = (*mistakes, *in_data)
     if folder is None:
         return Examined(mistakes)
+
     in_source, files = gate.source_mistakes(folder, refs)
     return Examined((*mistakes, *in_source), tuple(files))
 
@@ -257,7 +257,8 @@ def _valid_mistakes(gate: Any) -> Iterator[str]:
     """Mistakes in `promote_valid`, which requires a promotion target and a quarantine."""
     if gate.promote_valid is None:
         return
-    if not has_open(gate.promote_valid):
+    is_named = not any(name_errors({"promote_valid": gate.promote_valid}))
+    if is_named and not has_open(gate.promote_valid):
         yield from mistakes_of(lambda: max_bad_rows(gate.promote_valid))
     for name in ("promote_to", "quarantine"):
         if not getattr(gate, name):

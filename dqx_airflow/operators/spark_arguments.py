@@ -121,9 +121,7 @@ def _conf_mistakes(conf: Any) -> Iterator[str]:
         yield f"conf={conf!r}: write a mapping, such as {{'spark.executor.memory': '4g'}}"
         return
     for name, value in conf.items():
-        if not isinstance(name, str):
-            yield f"conf has the key {name!r}: write the name of a Spark setting"
-        elif not isinstance(value, str | int | float | os.PathLike) and not is_open(value):
+        if not isinstance(value, str | int | float | os.PathLike) and not is_open(value):
             yield f"conf has {value!r} for {name!r}: write a string or a number"
 
 
@@ -134,7 +132,6 @@ def _variable_mistakes(given: Any) -> Iterator[str]:
         yield f"env_vars={given!r}: write a mapping, such as {{'TZ': 'UTC'}}"
         return
     for name, value in given.items():
-        is_value = isinstance(value, (str, os.PathLike)) or is_open(value)
-        if not isinstance(name, str) or not is_value:
+        if not isinstance(value, (str, os.PathLike)) and not is_open(value):
             meant = "" if value is None else f", {str(value)!r}"
             yield f"env_vars has {value!r} for {name!r}: write a string{meant}"

@@ -26,9 +26,10 @@ def _is_invisible(character: str) -> bool:
 
 
 def has_blank(value: object) -> bool:
-    """True for an empty string, and for a list, a set or a mapping that contains one."""
+    """True for an empty string, for a list or a set that contains one, and for a mapping with one
+    as a value."""
     if isinstance(value, Mapping):
-        return any(map(has_blank, (*value, *value.values())))
+        return any(map(has_blank, value.values()))
     if isinstance(value, list | tuple | set | frozenset):
         return any(map(has_blank, value))
     return is_blank(value)

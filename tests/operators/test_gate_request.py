@@ -387,7 +387,7 @@ MISUSES: list[tuple[dict[str, Any], str]] = [
     ({"datasets": {"orders": {}}}, r"'orders': give it exactly one of path"),
     ({"datasets": {"orders": {"path": "/a", "table": "b"}}}, r"'orders': give it exactly one of"),
     ({"datasets": {"orders": DatasetRef("orders")}}, r"'orders': give it exactly one"),
-    ({"datasets": {"orders": {"path": "/a", 5: "/a"}}}, r"unknown settings 5"),
+    ({"datasets": {"orders": {"path": "/a", 5: "/a"}}}, r"has 5 as a name: write a string"),
     ({"datasets": {"orders": {"path": "/a", "options": "header"}}}, r"options='header': write a"),
     ({"datasets": {"orders": {"path": "/a", "options": 5}}}, r"options=5: write a mapping"),
     ({"datasets": {"orders": {"path": "/a", "masked": [5]}}}, r"masked=\[5\]: write a list"),
