@@ -586,7 +586,8 @@ class BoardPage(NamedTuple):
     """A page of the board. `counts` are the gates by status, `late` those with a missing run.
     `open_slices` are the dates that are not good, and `deadlines` the next deadlines of the last
     runs of gates that need a person, both by DAG and task as in `lake.gate`. `causes` is the number
-    of causes of the open dates."""
+    of causes of the open dates. `problem` is set if the results store does not respond: open dates
+    may then be missing, and closed ones look blocked."""
 
     rows: tuple[GateRow, ...]
     paging: Paging
@@ -595,6 +596,7 @@ class BoardPage(NamedTuple):
     open_slices: Mapping[str, int]
     deadlines: Mapping[str, datetime]
     causes: int
+    problem: str | None
 
 
 @router.get("/board")
@@ -640,9 +642,10 @@ def board(
     late = sum(row.is_late for row in rows)
     needing = sum(_urgency(row) == 0 for row in rows)
     keep_counts(visitor, board=needing, slices=len(open_))
+    problem = slices.problem if client.root is not None else None
     return Page(
         "board.html",
-        BoardPage(shown, paging, counts, late, open_slices, deadlines, slices.causes),
+        BoardPage(shown, paging, counts, late, open_slices, deadlines, slices.causes, problem),
         choices=choices,
         filters=filters,
         alerts=counts_of_rows(client, list(shown)),

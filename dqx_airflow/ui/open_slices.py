@@ -102,7 +102,7 @@ def slices_of(
     found = _with_causes(client, _judged_slices(session, tasks, is_open))
     known = {(one.dag_id, one.task_id, one.date, one.map_index) for one in found}
     failed = airflow.failed_runs(session, tasks.tasks)  # newest first
-    missing, closed = _without_report(client, failed, recent)
+    missing, closed, problem = _without_report(client, failed, recent)
     missing = [
         one for one in missing if (one.dag_id, one.task_id, one.date, one.map_index) not in known
     ]
@@ -111,7 +111,7 @@ def slices_of(
             closed |= {run.attempt.id: one.closing for run in one.last_of_each}
     left_out = _LEFT_OUT if len(failed) >= airflow.MOST_FAILED else None
     slices = tuple(sorted([*found, *missing], key=_by_date))
-    return SlicesOfGates(slices, closed, answer.problem, left_out)
+    return SlicesOfGates(slices, closed, answer.problem or problem, left_out)
 
 
 _LEFT_OUT = (
@@ -178,9 +178,9 @@ def _judged_slices(
 
 def _without_report(
     client: StoreClient, failed: Sequence[airflow.TaskRun], recent: Sequence[airflow.TaskRun]
-) -> tuple[list[OpenSlice], dict[str, IncidentNote]]:
-    """The open dates whose newest run failed without a report; and the notes with which people
-    closed others, by the attempt of the task.
+) -> tuple[list[OpenSlice], dict[str, IncidentNote], str | None]:
+    """The open dates whose newest run failed without a report; the notes with which people closed
+    others, by the attempt of the task; and the problem if the store does not respond.
 
     :param failed: the runs that failed, newest first.
     """
@@ -189,7 +189,7 @@ def _without_report(
         run = one.run
         place = run.dag_id, run.task_id, run.map_index, one.date or run.run_id
         newest.setdefault(place, one)
-    past = _past_of(client, [*newest.values()])
+    past, problem = _past_of(client, [*newest.values()])
     open_ = []
     closed = {}
     for one in newest.values():
@@ -201,16 +201,19 @@ def _without_report(
         closings = [end.closing for end in settled if end.closing is not None]
         if closings and len(closings) == len(settled):
             closed[one.run.attempt_id] = closings[0]
-    return open_, closed
+    return open_, closed, problem
 
 
-def _past_of(client: StoreClient, missing: Sequence[RunWithoutReport]) -> PastOfDates:
-    """What the store knows about the dates of runs without a report."""
+def _past_of(
+    client: StoreClient, missing: Sequence[RunWithoutReport]
+) -> tuple[PastOfDates, str | None]:
+    """The past of the dates of runs without a report, and the problem if the store does not
+    respond."""
     dates = [one.date for one in missing if one.date is not None]
     if not dates:
-        return PastOfDates()
-    found = client.ask(lambda store: (past_of_dates(store, min(dates), max(dates)),)).found
-    return found[0] if found else PastOfDates()
+        return PastOfDates(), None
+    answer = client.ask(lambda store: (past_of_dates(store, min(dates), max(dates)),))
+    return (answer.found[0] if answer.found else PastOfDates()), answer.problem
 
 
 def _slice_without_report(one: RunWithoutReport) -> OpenSlice:
@@ -282,7 +285,8 @@ def _end_without_report(
         return f"{run.dag_id}.{run.task_id}, run {run.run_id}: its task is {state}"
     (one,) = found
     about = f"{one.gate}, data of {one.date}"
-    ends = _past_of(client, found).ends_of(one.date, run.map_index)
+    past, _ = _past_of(client, found)
+    ends = past.ends_of(one.date, run.map_index)
     for end in ends:
         if end.closing is not None and _settles(end, one):
             return f"{about}: {decision_in_words(end.closing)}"

@@ -13,6 +13,7 @@ from uuid import uuid4
 import pytest
 from deltalake import DeltaTable
 
+from dqx_airflow.errors import StoreError
 from dqx_airflow.operators.summary import failure_summary
 from dqx_airflow.results.incidents import IncidentNote, notes_from, write_notes
 from dqx_airflow.results.missing_reports import missing_reports
@@ -278,6 +279,32 @@ def test_a_list_that_may_miss_old_dates_without_a_report_says_so(
     monkeypatch.setattr(open_slices.airflow, "MOST_FAILED", 2)
     assert words in Html(get("slices").text).text
     assert words in json_of(get, "slices")["problem"]
+
+
+def test_a_date_of_which_the_store_tells_nothing_is_neither_taken_nor_closed(
+    get: Get, post: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dqx_airflow.ui import open_slices, store
+
+    silent(scene, "lake.gate")
+    forms = Html(get(NO_REPORT_TAB, "eve").text).forms
+
+    def fails(*_: object) -> None:
+        raise StoreError("no permission for the key abc")
+
+    monkeypatch.setattr(open_slices, "past_of_dates", fails)
+    monkeypatch.setattr(store, "_REST_S", 0.0)
+    page = json_of(get, "slices")
+    assert "The results store did not respond" in page["problem"]
+    assert page["rows"][0]["taken"] is None
+    assert json_of(get, "board")["problem"] == page["problem"]
+    assert page["problem"] in Html(get("board").text).text
+    for form in forms:
+        if form.get("kind"):
+            refused = post("slices", **form, reason="not needed")
+            assert refused.status_code == 503
+            assert "abc" not in refused.text
+    assert notes_from(str(scene.root), ["lake.gate"], DAY, DAY) == ()
 
 
 def test_who_may_not_close_a_date_sees_why(get: Get, scene: Scene) -> None:
