@@ -544,14 +544,14 @@ class OpenOfGate:
         """A note of each person who has taken some of the dates, on the newest of theirs."""
         notes: dict[str, IncidentNote] = {}
         for one in reversed(self.slices):
-            if one.taken is not None:
-                notes.setdefault(one.taken.author, one.taken)
+            if one.acknowledgement is not None:
+                notes.setdefault(one.acknowledgement.author, one.acknowledgement)
         return tuple(notes.values())
 
     @property
     def free(self) -> tuple[OpenSlice, ...]:
         """The dates that no one has taken."""
-        return tuple(one for one in self.slices if one.taken is None)
+        return tuple(one for one in self.slices if one.acknowledgement is None)
 
     @property
     def keys_to_take(self) -> tuple[str, ...]:

@@ -256,14 +256,14 @@ class NoReportPage(NamedTuple):
     """A task instance without a report, and the tasks that kept it from running. `gate` is the name
     of its gate, `date` the date of its data, None if that is unknown, and `is_open` is set while no
     run has a report on that date, and no one has closed it; `closing` is the note of who has, and
-    `taken` of who takes care of it."""
+    `acknowledgement` of who takes care of it."""
 
     run: airflow.TaskRun
     gate: str
     date: date | None
     is_open: bool
     closing: IncidentNote | None
-    taken: IncidentNote | None
+    acknowledgement: IncidentNote | None
     stoppers: tuple[Stopper, ...]
     problem: str | None
 
@@ -463,7 +463,7 @@ def _no_report_page(
             date=day,
             is_open=bool(own),
             closing=slices.closed.get(run.attempt_id),
-            taken=own[0].taken if own else None,
+            acknowledgement=own[0].acknowledgement if own else None,
             stoppers=stoppers,
             problem=problem,
         ),

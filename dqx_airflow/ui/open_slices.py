@@ -36,8 +36,8 @@ class OpenSlice:
     its run, None if that is unknown. `since` is the time of the first verdict, or of the end of the
     task without one, and `error` why there is no report. `same_cause_as` is the earlier gate of the
     DAG whose open slice has the same cause, or empty; `sentence` is the worst failure in the words
-    of the data, empty if the store does not have it. `taken` is the note of the person who takes
-    care of it.
+    of the data, empty if the store does not have it. `acknowledgement` is the note of the
+    person who takes care of it.
     """
 
     gate: str
@@ -54,7 +54,7 @@ class OpenSlice:
     error: str = ""
     same_cause_as: str = ""
     sentence: str = ""
-    taken: IncidentNote | None = None
+    acknowledgement: IncidentNote | None = None
 
     @property
     def held_back(self) -> HeldBack:
@@ -170,7 +170,7 @@ def _judged_slices(
                 since=one.detected_at,
                 incident=one,
                 question=questions.get(attempt),
-                taken=one.acknowledgement,
+                acknowledgement=one.acknowledgement,
             )
         )
     return found
@@ -197,7 +197,7 @@ def _without_report(
         settled = [end for end in ends if _settles(end, one)]
         if not settled:
             taken = past.acknowledgement(one.gate, one.date, one.run.map_index)
-            open_.append(replace(_slice_without_report(one), taken=taken))
+            open_.append(replace(_slice_without_report(one), acknowledgement=taken))
         closings = [end.closing for end in settled if end.closing is not None]
         if closings and len(closings) == len(settled):
             closed[one.run.attempt_id] = closings[0]

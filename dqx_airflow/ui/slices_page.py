@@ -308,15 +308,17 @@ def _take(
     if not known:
         raise Refused(HTTPStatus.BAD_REQUEST, DATE_UNKNOWN)
     back = _page_before(form, about[0])
-    free = [one for one in known if one.taken is None]
-    if not free and visitor.name in {one.taken.author for one in known if one.taken}:
+    free = [one for one in known if one.acknowledgement is None]
+    if not free and visitor.name in {
+        one.acknowledgement.author for one in known if one.acknowledgement
+    }:
         return responses.back_to(back)
     if not free:
         raise responses.no_longer_open(
             [
-                f"{one.gate}, data of {one.date}: {decision_in_words(one.taken)}"
+                f"{one.gate}, data of {one.date}: {decision_in_words(one.acknowledgement)}"
                 for one in known
-                if one.taken
+                if one.acknowledgement
             ]
         )
     own = responses.note_id(form.get("note", ""))

@@ -296,7 +296,7 @@ def test_a_date_of_which_the_store_tells_nothing_is_neither_taken_nor_closed(
     monkeypatch.setattr(store, "_REST_S", 0.0)
     page = json_of(get, "slices")
     assert "The results store did not respond" in page["problem"]
-    assert page["rows"][0]["taken"] is None
+    assert page["rows"][0]["acknowledgement"] is None
     assert json_of(get, "board")["problem"] == page["problem"]
     assert page["problem"] in Html(get("board").text).text
     for form in forms:
@@ -346,7 +346,7 @@ def test_a_gate_whose_name_has_slashes_has_this_name_on_all_pages(
         if form.get("kind") == "acknowledged":
             assert post("slices", **form).status_code == 303
     rows = json_of(get, "slices")["rows"]
-    assert [row["taken"]["author"] for row in rows] == ["eve", "eve"]
+    assert [row["acknowledgement"]["author"] for row in rows] == ["eve", "eve"]
     assert "taken by eve" in Html(get(f"{HERE}&date={run_key.date}").text).text
 
 
@@ -689,10 +689,10 @@ def test_a_date_of_the_list_is_taken_there_and_all_pages_show_by_whom(
     assert "eve" in text
     assert "taken by eve , just now ; 1 date by no one" in Html(get("board").text).text
     assert "taken by eve" in Html(get(HERE, "eve").text).text
-    assert [one["taken"] and one["taken"]["author"] for one in json_of(get, "slices")["rows"]] == [
-        None,
-        "eve",
-    ]
+    assert [
+        one["acknowledgement"] and one["acknowledgement"]["author"]
+        for one in json_of(get, "slices")["rows"]
+    ] == [None, "eve"]
 
 
 def test_what_waits_for_an_answer_is_not_selected(get: Get, scene: Scene) -> None:

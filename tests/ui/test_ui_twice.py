@@ -378,7 +378,7 @@ def test_a_date_without_a_report_is_taken_where_it_is_shown(
     assert "taken by eve" in Html(get("board").text).text
     (row,) = get("api/v1/slices").json()["rows"]
     tab = get(f"api/v1/{NO_REPORT_TAB}").json()
-    assert row["taken"]["author"] == tab["taken"]["author"] == "eve"
+    assert row["acknowledgement"]["author"] == tab["acknowledgement"]["author"] == "eve"
 
 
 def test_who_takes_a_date_without_a_report_that_someone_has_reads_who(
@@ -410,7 +410,7 @@ def test_a_date_without_a_report_that_is_blocked_later_is_still_of_who_took_it(
     scene.store(bad)
     says(post("slices", **taking(html)), "a run checked it at")
     (row,) = get("api/v1/slices").json()["rows"]
-    assert (row["state"], row["taken"]["author"]) == ("blocked", "eve")
+    assert (row["state"], row["acknowledgement"]["author"]) == ("blocked", "eve")
     page = Html(get(f"{HERE}&date={DAY}", "eve").text)
     assert f"taken by eve at {note.at:%m-%d %H:%M} UTC" in page.text
     assert not [form for form in page.forms if form.get("kind") == "acknowledged"]
@@ -434,7 +434,7 @@ def test_all_dates_of_a_gate_are_taken_on_the_board_but_those_of_others(
     form = taking(html)
     assert post("slices", **form).headers["location"] == "board"
     rows = get("api/v1/slices").json()["rows"]
-    assert [row["taken"]["author"] for row in rows] == ["eve", "op", "eve"]
+    assert [row["acknowledgement"]["author"] for row in rows] == ["eve", "op", "eve"]
     assert len(audited(scene)) == 2
     text = Html(get("board", "eve").text).text
     assert "taken by eve , just now ; taken by op , just now" in text
