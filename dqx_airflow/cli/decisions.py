@@ -15,8 +15,12 @@ AuthorOption: TypeAlias = Annotated[
     str | None,
     typer.Option("--author", help="Your name for the audit trail; default: the current user."),
 ]
-ReasonOption: TypeAlias = Annotated[str | None, typer.Option("--reason", help="Why.")]
-RequiredReasonOption: TypeAlias = Annotated[str, typer.Option("--reason", help="Why.")]
+ReasonOption: TypeAlias = Annotated[
+    str | None, typer.Option("--reason", help="The reason, for the audit trail.")
+]
+RequiredReasonOption: TypeAlias = Annotated[
+    str, typer.Option("--reason", help="The reason, for the audit trail.")
+]
 DryRunOption: TypeAlias = Annotated[
     bool, typer.Option("--dry-run", help="Only say what would happen.")
 ]

@@ -43,7 +43,7 @@ def run(
     shadow: Annotated[Path | None, typer.Option(metavar="SUITE")] = None,
     shared: Options,
 ) -> None:
-    """Run suites against datasets, with one Spark session.
+    """Run suites and contracts against datasets, in one Spark session.
 
     Settings that are not given here come from the dqx.toml nearest to the suite. A run with a
     selection (--only, --tag, --min-severity ...) is partial: it leaves out other assertions.

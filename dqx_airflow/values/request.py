@@ -152,7 +152,7 @@ class RunOptions:
     """
 
     fail_on: Severity = field(
-        default=Severity.P1, metadata={"help": "The lowest severity that blocks."}
+        default=Severity.P1, metadata={"help": "The least severe level that still blocks."}
     )
     allow_empty: bool = field(default=False, metadata={"help": "Whether an empty dataset passes."})
     require_history: bool = field(

@@ -271,14 +271,14 @@ def label(
     """Label a failure as a false alarm, or a pass as a missed issue.
 
     The last label counts. Without a label, it lists the five failures whose labels would help `dql
-    tune propose` most, by what it is expected to cost not to know what they were.
+    tune propose` most.
 
     :param on: The date of the data.
     :param assertion: The name of the assertion.
-    :param false_positive: The assertion failed, but the data was fine.
+    :param false_positive: The assertion failed, but the data was correct.
     :param true_positive: The assertion failed because of a real issue.
     :param missed: The assertion passed, but there was an issue.
-    :param true_negative: The assertion passed, and the data was fine.
+    :param true_negative: The assertion passed, and the data was correct.
     :param from_csv: Set many labels at once from a CSV file with the columns date, assertion and
         label, and optionally check, map_index and reason. `dql tune alerts --format csv` writes
         one to fill in.
