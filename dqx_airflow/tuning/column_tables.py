@@ -49,6 +49,9 @@ class ColumnTable:
     needed_options: Mapping[str, str] = field(default_factory=dict)
 
 
+_LEVEL = re.compile(r"[^=]+=.*")
+"""A folder of a partition, as Hive names it."""
+
 _ROW = re.compile(r"(Expected \d+ columns, got \d+):.*")
 _QUOTED = re.compile(r"'.*'")
 
@@ -116,17 +119,24 @@ def format_of(place: str) -> str:
     raise DatasetError(f"unknown file format of {place}", f"name it: {place}?format=csv")
 
 
-def _files(path: Path, endings: tuple[str, ...]) -> list[Path]:
-    """The data files of a path, without hidden ones, as in Spark."""
+def _files(path: Path, endings: tuple[str, ...] = ()) -> list[Path]:
+    """The data files of a path that Spark reads as one table: those in a folder itself and in its
+    partitions, without hidden ones. Other folders in it are other tables.
+
+    :param endings: the endings of their names; any if there are none.
+    """
     if path.is_file():
         return [path]
-    return [
-        file
-        for file in sorted(path.rglob("*"))
-        if file.is_file()
-        and not any(part[0] in "._" for part in file.relative_to(path).parts)
-        and any(ending in endings for ending in file.suffixes)
+    shown = [entry for entry in sorted(path.iterdir()) if entry.name[0] not in "._"]
+    files = [
+        entry
+        for entry in shown
+        if entry.is_file() and (not endings or any(ending in endings for ending in entry.suffixes))
     ]
+    for entry in shown:
+        if _LEVEL.fullmatch(entry.name) and entry.is_dir() and not entry.is_symlink():
+            files += _files(entry, endings)
+    return files
 
 
 _QUOTE = '"'
@@ -204,7 +214,19 @@ def _delta(place: str, options: ReaderOptions) -> ColumnTable:
 
 
 def _parquet(place: str, _: ReaderOptions) -> ColumnTable:
-    dataset = pa.dataset.dataset(place, format="parquet", partitioning="hive")
+    source: Any = place
+    base = None
+    if "://" not in place and Path(place).is_dir():
+        source = list(map(str, _files(Path(place))))
+        base = place
+        if not source:
+            raise DatasetError(
+                f"no file in {place}, and none in partitions of it",
+                "give the folder that has the files, or name its folders like day=2026-11-28",
+            )
+    dataset = pa.dataset.dataset(
+        source, format="parquet", partitioning="hive", partition_base_dir=base
+    )
     table = _of_dataset(dataset)
     first = next(iter(dataset.get_fragments()), None)
     inside = set(first.physical_schema.names) if first is not None else set(table.names)

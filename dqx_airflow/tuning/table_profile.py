@@ -46,6 +46,9 @@ _LONGEST_VALUE = 40
 _MOST_READ = 100_000
 """Of more rows, the form of strings is taken from this many, and the evidence reports it."""
 
+_MOST_COMPARED = 10_000
+"""Of more rows, this many show that a column has more values than a set, unless it may be a key."""
+
 _MOST_TEXTS = 500
 """The strings from which a form is guessed, before all that are read have to have it."""
 
@@ -126,10 +129,15 @@ def _profile_of_column(table: ColumnTable, name: str, is_hidden: bool) -> Observ
     if family is Family.TEXT:
         column = texts_of(column)
     part = _spread(column, _MOST_READ)
-    in_part = pc.unique(part.drop_null())
+    may_be_key = profile.is_named_like_a_key or part is column
+    compared = part if may_be_key else _spread(column, _MOST_COMPARED)
+    in_part = pc.unique(compared.drop_null())
     if part is column:
         profile = replace(profile, distinct=len(in_part))
-    elif len(in_part) <= MOST_VALUES or _may_be_almost_a_key(profile, part, in_part):
+    elif len(in_part) <= MOST_VALUES:
+        in_part = pc.unique(column).drop_null()
+        profile = replace(profile, distinct=len(in_part))
+    elif _may_be_almost_a_key(profile, part, in_part):
         profile = replace(profile, distinct=distinct_count(column))
     texts = _spread(in_part, _MOST_TEXTS).to_pylist() if family is Family.TEXT else []
     if drafting.is_personal(name, is_hidden or _look_personal(texts)):
@@ -137,14 +145,24 @@ def _profile_of_column(table: ColumnTable, name: str, is_hidden: bool) -> Observ
     if family is Family.NUMBER:
         lowest, highest = _ends(column)
         return replace(profile, lowest=lowest, highest=highest)
-    return _with_form(profile, column, part, texts) if texts else profile
+    return _with_form(profile, column, part, in_part, texts) if texts else profile
 
 
 def _spread(values: Any, most: int) -> Any:
     """At most this number of values, evenly spread: all of them if there are no more."""
     if len(values) <= most:
         return values
-    return values.take(pa.array(numpy.linspace(0, len(values) - 1, most, dtype="int64")))
+    positions = numpy.linspace(0, len(values) - 1, most, dtype="int64")
+    if not isinstance(values, pa.ChunkedArray):
+        return values.take(pa.array(positions))
+    # Arrow copies all chunks into one before it takes from them.
+    parts = []
+    start = 0
+    for chunk in values.chunks:
+        first, end = numpy.searchsorted(positions, (start, start + len(chunk)))
+        parts.append(chunk.take(pa.array(positions[first:end] - start)))
+        start += len(chunk)
+    return pa.chunked_array(parts, values.type)
 
 
 def _may_be_almost_a_key(profile: ObservedColumn, part: Any, distinct: Any) -> bool:
@@ -165,17 +183,20 @@ def _look_personal(texts: Sequence[str]) -> bool:
     )
 
 
-def _with_form(profile: ObservedColumn, column: Any, part: Any, texts: list[str]) -> ObservedColumn:
+def _with_form(
+    profile: ObservedColumn, column: Any, part: Any, distinct: Any, texts: list[str]
+) -> ObservedColumn:
     """The column with its few values, or with the common pattern of its strings.
 
     :param part: the values that are read for a pattern.
+    :param distinct: its different values, all of them if they are few.
     :param texts: some of its different strings.
     """
     filled = len(column) - profile.nulls
     if filled < _FEWEST_ROWS:
         return profile
     if profile.distinct is not None and profile.distinct <= MOST_VALUES:
-        values = sorted(pc.unique(column.drop_null()).to_pylist())
+        values = sorted(distinct.to_pylist())
         if 2 * len(values) <= filled and max(map(len, values)) <= _LONGEST_VALUE:
             return replace(profile, values=tuple(values))
     read = None if part is column else len(part) - part.null_count

@@ -270,6 +270,37 @@ def test_a_location_without_a_table_is_a_row_of_the_report(home: Path) -> None:
     assert (done.returncode, "there is no table in" in done.output) == (4, True)
 
 
+def test_a_table_with_another_one_in_its_folder_is_a_row_with_the_reason(tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    orders_rows = {"id": list(range(30)), "kind": ["a", "b"] * 15}
+    for place in ("orders/part-0", "orders/archive/part-0", "orders/archive/day=1/part-0"):
+        write_parquet(lake / f"{place}.parquet", orders_rows)
+    write_deltalake(str(lake / "orders" / "log"), pa.table(orders_rows))
+    (lake / "visits" / "old").mkdir(parents=True)
+    for place in ("visits/part-0", "visits/part-1", "visits/old/part-0"):
+        (lake / f"{place}.csv").write_text(f"id\n{place[-1]}\n")
+    rows = report_of(tmp_path)
+    refused = "a gate refuses it: its folder {} has files, and is not a partition"
+    assert rows["orders"]["problem"] == refused.format("archive")
+    assert rows["visits"]["problem"] == refused.format("old")
+    assert (rows["orders/log"]["row_count"], rows["orders/log"]["problem"]) == (30, "")
+
+
+def test_columns_that_differ_only_in_case_are_said(tmp_path: Path) -> None:
+    write_parquet(tmp_path / "lake" / "pair.parquet", {"a": [1, 2], "A": [1, 2]})
+    write_parquet(tmp_path / "lake" / "other.parquet", {"id": [1]})
+    said = report_of(tmp_path)["pair.parquet"]["problem"]
+    assert said == "the columns a and A differ only in case: rename one"
+
+
+def test_rows_without_a_day_are_said(tmp_path: Path) -> None:
+    for day in [*map(str, DAYS), "__HIVE_DEFAULT_PARTITION__"]:
+        place = tmp_path / "lake" / "visits" / f"ds={day}" / "part-0.parquet"
+        write_parquet(place, {"id": [1, 2, 3]})
+    write_parquet(tmp_path / "lake" / "other.parquet", {"id": [1]})
+    assert "3 rows have no ds, so no gate sees them" in report_of(tmp_path)["visits"]["wrong"]
+
+
 def report_of(home: Path, *more: str) -> dict[str, dict[str, Any]]:
     """The rows of the report, by place."""
     done = dql("init", home / "gates", "--dataset", home / "lake", *more, "--format", "json")

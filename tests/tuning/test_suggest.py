@@ -25,6 +25,18 @@ from tests.command_line import dql
 FIRST = date(2024, 3, 1)
 
 
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_a_folder_has_the_rows_that_spark_reads(tmp_path: Path, kind: str) -> None:
+    for place in ("part-0", "archive", "archive/day=1", "_tmp", "day=1/_tmp"):
+        folder = tmp_path if place == "part-0" else tmp_path / place
+        folder.mkdir(parents=True, exist_ok=True)
+        if kind == "csv":
+            (folder / "part-0.csv").write_text("id\n1\n2\n")
+        else:
+            pq.write_table(pa.table({"id": [1, 2]}), folder / "part-0.parquet")
+    assert read_files(str(tmp_path), kind, lambda table: table.rows) == 2
+
+
 def orders(days: int = 30, *, newest: datetime | None = None) -> list[dict[str, Any]]:
     """Orders of some days, with fewer of them on Sundays."""
     chance, rows = random.Random(3), []

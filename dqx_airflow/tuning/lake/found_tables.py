@@ -222,6 +222,10 @@ def _tables_in(folder: Path, top: Path) -> Iterator[FoundTable]:
             table = _table(folder, top, "+".join(sorted(formats)), [*files, *below])
             if len(formats) > 1:
                 table = replace(table, problem=f"files of several formats: {table.format}")
+            elif stray := _file_in(others):
+                where = stray.path.parent.relative_to(folder).as_posix()
+                problem = f"a gate refuses it: its folder {where} has files, and is not a partition"
+                table = replace(table, problem=problem)
             yield table
     else:
         for file in files:
@@ -235,6 +239,18 @@ def _tables_in(folder: Path, top: Path) -> Iterator[FoundTable]:
     for link in _links_to_folders(folder, top):
         problem = f"a link to a folder: draft it with --dataset {link.resolve()}"
         yield replace(_table(link, top, "", []), problem=problem)
+
+
+def _file_in(folders: Sequence[Path]) -> _DataFile | None:
+    """The first data file in folders, at any depth; None without one, or if none can be read."""
+    for folder in folders:
+        try:
+            files = _files_below(folder)
+        except DatasetError:
+            continue  # which is a row of the report
+        if files:
+            return files[0]
+    return None
 
 
 def _tables_below(folder: Path, top: Path) -> list[FoundTable]:

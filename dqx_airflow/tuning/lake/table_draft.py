@@ -132,7 +132,7 @@ def _shortened(problem: str) -> str:
 def _drafted(table: FoundTable, columns: ColumnTable, days: int, now: datetime) -> TableDraft:
     if problem := _problem_of(columns, table.format):
         return TableDraft(table, problem=problem)
-    date_column, all_days = _day_column(columns, table)
+    date_column, all_days, undated = _day_column(columns, table)
     ref = replace(table.ref, date_column=date_column, masked=table.masked)
     claims: tuple[PastClaim, ...] = ()
     failing_days = 0, 0
@@ -159,7 +159,7 @@ def _drafted(table: FoundTable, columns: ColumnTable, days: int, now: datetime) 
         ),
         settings=_settings(seen, date_column),
         parts=tuple(watched_parts(seen, now)) if seen.table.rows else (_awaited(table.name),),
-        wrong=tuple(_wrong(seen, now.date())),
+        wrong=tuple(_wrong(seen, now.date(), undated)),
         notes=tuple(_notes(seen)),
         claims=claims,
         failing_days=failing_days,
@@ -175,6 +175,11 @@ def _problem_of(columns: ColumnTable, file_format: str) -> str:
             return f"column {number} has no name"
         if name.splitlines() != [name]:
             return f"the name of column {number} has a line break"
+    by_folded: dict[str, str] = {}
+    for name in columns.names:
+        other = by_folded.setdefault(name.lower(), name)
+        if other != name:
+            return f"the columns {other} and {name} differ only in case: rename one"
     if file_format == "csv" and len(columns.names) == 1:
         for separator, shown in _SEPARATORS.items():
             if separator in columns.names[0]:
@@ -209,9 +214,9 @@ def _kept_in_memory(columns: ColumnTable) -> ColumnTable:
 _DAY_NAMES = ("ds", "dt", "day", "date")
 
 
-def _day_column(columns: ColumnTable, table: FoundTable) -> tuple[str | None, int | None]:
-    """The column with the day on which a row came, and the number of these days; None for a table
-    without such days."""
+def _day_column(columns: ColumnTable, table: FoundTable) -> tuple[str | None, int | None, int]:
+    """The column with the day on which a row came, the number of these days, and of rows without
+    one; None for a table without such days."""
     times = [name for name in columns.names if family_of(columns.types[name]) is Family.TIME]
     named = [name for name in columns.names if name.lower() in _DAY_NAMES]
     texts = [name for name in named if family_of(columns.types[name]) is Family.TEXT]
@@ -223,10 +228,12 @@ def _day_column(columns: ColumnTable, table: FoundTable) -> tuple[str | None, in
             _, on = date_column_of(columns, ref)
         except DqxError:
             continue
-        rows = {day: count for day, count in counted(on).items() if day is not None}
+        counts = counted(on)
+        rows = {day: count for day, count in counts.items() if day is not None}
         if _are_days(rows):
-            return name, len(rows)
-    return None, None
+            undated = sum(count for day, count in counts.items() if day is None)
+            return name, len(rows), undated
+    return None, None, 0
 
 
 def _are_days(rows: Mapping[date, int]) -> bool:
@@ -240,11 +247,16 @@ def _are_days(rows: Mapping[date, int]) -> bool:
 # What is wrong -----------------------------------------------------------------------------------
 
 
-def _wrong(seen: Seen, today: date) -> Iterator[str]:
-    """What is wrong in a table as it is now."""
+def _wrong(seen: Seen, today: date, undated: int) -> Iterator[str]:
+    """What is wrong in a table as it is now.
+
+    :param undated: the number of rows without a date.
+    """
     if seen.table.rows == 0:
         yield "no rows"
         return
+    if undated and seen.days is not None:
+        yield f"{undated} rows have no {seen.days.column}, so no gate sees them"
     for column in seen.table.columns:
         yield from _faults_of_key(column, seen.table)
     if seen.days is not None:
