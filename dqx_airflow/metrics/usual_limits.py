@@ -1,14 +1,16 @@
 """The limits of what is usual for a metric on a day, from its values on the days before.
 
 The expected value is level x weekday x day of the month or holiday, fitted by medians, so that a
-few incidents do not move it. For volumes the factors multiply; shares and small counts are added
-up on the scale of their square roots, where their noise is about the same at every size. The level
-is the median of the last four weeks. A day may as well be at the median of the last three: a shift
-or a campaign alarms twice, and the way back not at all. What is far from the level does not become
-one by itself: after a change of unit each day alarms until a person says that it is fine. The
-distance of the limits comes from the errors of the forecast on days without an issue: five standard
-deviations, or more where the tail of these errors is heavy; of volumes half as much again. Shares
-of few rows have the noise of counting these.
+few incidents do not move it. For volumes the factors multiply; shares and small counts are added up
+on the scale of their square roots, where their noise is about the same at every size; means, maxima
+and percentiles are added up as they are. The level is the median of the last four weeks. A day may
+as well be at the median of the last three: a shift or a campaign alarms twice, and the way back not
+at all. What is far from the level does not become one by itself: after a change of unit each day
+alarms until a person says that it is fine. The distance of the limits comes from the errors of the
+forecast on days without an issue: five standard deviations, or more where the tail of these errors
+is heavy; of volumes half as much again. Limits of anything else are farther away while few weeks
+are known: errors of days from which the factors were fitted are smaller than those of the next day.
+Shares of few rows have the noise of counting these.
 
 numpy computes many days at once: a backtest requests all days of an assertion together.
 """
@@ -72,6 +74,11 @@ many times as large as the median of four weeks, or as many times smaller."""
 _VOLUME_WIDTH = 1.5
 """Limits of volumes are this many times as far away as the errors alone demand, since business
 moves them. Chosen on the families `TUNED_ON` of `benchmarks.companies`."""
+_LEAST_OF_OTHERS = 0.06
+"""Limits of a mean, a maximum or a percentile are at least this share of it away."""
+_STEEPNESS = 1.5
+"""How fast the lower limit of what was always positive goes to nothing where the distance is large
+beside the level; up to 0.58 of the level, the limit is the level less the distance."""
 _FEWEST_BEFORE = 5
 _SIGMAS = 5.0
 _RETURN_DAYS = 10_000
@@ -93,6 +100,9 @@ _FEWEST_WEEKS = 2
 _GROSS = 6.0
 """Errors of more standard deviations come from incidents and campaigns, unless labelled as fine."""
 _SIGMA_OF_MEDIAN = 1.4826
+_OFTEN = 0.8
+_SIGMAS_OF_OFTEN = 1.2816
+"""The number of standard deviations that this share of normal errors is within."""
 _CLEAR = 4.0
 _DOUBT = 2.0
 _MOST_SEEN = 8
@@ -143,6 +153,7 @@ class _Scale:
     is_log: bool = False
     counting: float = 0.0
     is_linear: bool = False
+    is_positive: bool = False
     is_complement: bool = False
 
     def is_within(self, own: Floats, level: Floats, factor: float, noise: Any) -> NDArray[np.bool_]:
@@ -155,6 +166,18 @@ class _Scale:
         is_multiple = (np.minimum(low, high) <= own) & (own <= np.maximum(low, high))
         is_within: NDArray[np.bool_] = is_multiple | (np.abs(own - level) <= noise)
         return is_within
+
+    def below(self, level: Floats, half: Floats) -> Floats:
+        """The lower limits. What was always positive has a positive one, however noisy, so that a
+        mean of nothing is not usual."""
+        import numpy as np
+
+        if not self.is_positive:
+            return level - half
+        above_zero = np.where(level > 0, level, np.nan)
+        smaller = above_zero * np.exp(-_STEEPNESS * half / above_zero)
+        limits: Floats = np.fmax(level - half, smaller)
+        return limits
 
     def _multiples(self, level: Floats, factor: float) -> tuple[Floats, Floats]:
         import numpy as np
@@ -261,6 +284,7 @@ def _scales(values: Floats, kind: Kind) -> list[_Scale]:
     is_usual = ~is_gross | (middle <= 0)[:, None]
     negative = (is_usual & (values < 0)).sum(1) / np.maximum((~np.isnan(values)).sum(1), 1)
     most_negative = _MOST_NEGATIVE if kind is Kind.VOLUME else 0
+    has_none = (is_usual & (values <= 0)).sum(1) > 0
 
     def scale_of(row: int) -> _Scale:
         if negative[row] > most_negative:
@@ -269,7 +293,8 @@ def _scales(values: Floats, kind: Kind) -> list[_Scale]:
             return _COUNT if middle[row] == 0 or (middle[row] < 20 and is_whole[row]) else _LOG
         if np.nan_to_num(values[row]).max() <= 1:
             return _share(values[row], middle[row] > 0.5)
-        return _LOG
+        least = float(f"{_LEAST_OF_OTHERS * size[row] + 1e-9:.1g}")
+        return _linear(least, not has_none[row])
 
     return [scale_of(row) for row in range(len(values))]
 
@@ -370,8 +395,10 @@ def _share_scale(of_a_row: float, is_complement: bool) -> _Scale:
 
 
 @lru_cache(maxsize=64)
-def _linear(least: float) -> _Scale:
-    return _Scale(lambda values: values, lambda value: value, least, is_linear=True)
+def _linear(least: float, is_positive: bool = False) -> _Scale:
+    return _Scale(
+        lambda values: values, lambda value: value, least, is_linear=True, is_positive=is_positive
+    )
 
 
 @dataclass(frozen=True)
@@ -427,6 +454,10 @@ class _Fit:
         long, short = _before(known, _LONG, every=7), _before(known, _SHORT)
         errors = np.fmin(np.abs(known - long[:, :length]), np.abs(known - short[:, :length]))
         sigma = np.maximum(_SIGMA_OF_MEDIAN * _median(errors), scale.least / 4)
+        # Incidents are rare. Where one day of five is far off, that is noise: most days may have
+        # the same value, such as a minimum of whole numbers.
+        often = _quantile(errors, _OFTEN)
+        sigma = np.where(often > _GROSS * sigma, often / _SIGMAS_OF_OFTEN, sigma)
         is_gross = errors > _GROSS * sigma[:, None]
         usual = np.where(is_gross & ~is_fine, np.nan, errors)
         load = np.maximum(math.log(MOST_LOAD), NOISE_SIGMAS * sigma)
@@ -455,7 +486,11 @@ class _Fit:
         half = half + self.doubts
         if kind is Kind.VOLUME and scale.is_log:
             half = np.minimum(half, load)
-        return least + on_top - half, _median(known[:, -_LONG:]) + on_top, most + on_top + half
+        return (
+            scale.below(least + on_top, half),
+            _median(known[:, -_LONG:]) + on_top,
+            most + on_top + half,
+        )
 
     def _half(self, kind: Kind, sigma: Floats, usual: Floats) -> Floats:
         """The distance of the limits from the level, from the usual errors."""
@@ -468,7 +503,10 @@ class _Fit:
         if kind is Kind.OTHER:  # its tail is rarely heavy, but of issues without a label
             reach = np.minimum(reach, _MOST_SIGMAS_OF_OTHERS * sigma)
         half = np.maximum(_SIGMAS * sigma, reach)
-        if kind is Kind.VOLUME and scale.is_log:
+        if kind is Kind.OTHER:
+            weeks = np.maximum((~np.isnan(self.adjusted)).sum(1) / 7, _FEWEST_WEEKS)
+            half = half * np.sqrt(weeks / (weeks - 1))
+        elif scale.is_log:
             half = _VOLUME_WIDTH * half
         half = np.maximum(half, scale.least)
         is_counting = sigma <= _COUNTING * scale.counting
@@ -516,23 +554,30 @@ class _Fit:
         return left
 
     def text(self, row: int) -> str:
-        """The factors of a day in words; none on scales where effects are added."""
+        """The factors of a day in words; none for shares, and where the level is not positive."""
         import numpy as np
 
-        if not self.scale.is_log:
+        known = self.level_days[row]
+        known = known[~np.isnan(known)]
+        level = _middle(known[-_LONG:])
+        if not self.scale.is_log and not (self.scale.is_linear and level > 0):
             return ""
+
+        def factor(effect: float) -> float:
+            if self.scale.is_log:
+                return _exponential(effect)
+            return (level + effect) / level
+
         parts = []
-        weekday, event = (_exponential(float(part[row])) for part in (self.weekdays, self.events))
+        weekday, event = (factor(float(part[row])) for part in (self.weekdays, self.events))
         if abs(weekday - 1) >= 0.005:
             parts.append(f"{self.dates[row]:%A} x {weekday:.2f}")
         if abs(event - 1) >= 0.005:
             parts.append(f"{self.event_names[row]} x {event:.2f}")
-        known = self.level_days[row]
-        known = known[~np.isnan(known)]
         if len(known) >= 2 * _LONG:
             weeks = len(self.adjusted[row]) / 7 * len(known) / self.adjusted.shape[1]
-            step = float(_middle(known[-_LONG:]) - _middle(known[:_LONG]))
-            month = _exponential(step / (weeks * 7 - _LONG) * 30) - 1
+            step = level - _middle(known[:_LONG])
+            month = factor(step / (weeks * 7 - _LONG) * 30) - 1
             if abs(month) >= 0.005:
                 parts.append(f"{'growth' if month > 0 else 'decline'} {abs(month):.1%} a month")
         return ", ".join(parts)

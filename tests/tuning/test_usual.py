@@ -242,6 +242,52 @@ def test_days_that_differ_by_much_have_limits_from_the_first_weeks_on(kind: Kind
         assert limits is not None, known
 
 
+def test_a_largest_value_far_above_those_of_noisy_days_alarms() -> None:
+    """On a scale of factors, five times the level would be within noise; a tenth is on neither."""
+    chance = random.Random(5)
+    values = [100 * chance.lognormvariate(0, 0.5) for _ in range(126)]
+    (limits,) = usual_limits([DayBefore(LAST, values)], Kind.OTHER)
+    assert limits is not None
+    assert limits.high < 500
+    assert limits.low > 0
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize("known", [126, 28, 60])
+def test_a_value_that_most_days_share_does_not_make_the_others_alarms(known: int) -> None:
+    """Such as a minimum of whole numbers: its days would otherwise have no noise at all."""
+    chance = random.Random(5)
+    values = [float(chance.choice([3, 3, 3, 3, 3, 3, 2, 4, 2, 5])) for _ in range(known)]
+    (limits,) = usual_limits([DayBefore(LAST, values)], Kind.OTHER)
+    assert limits is not None
+    assert limits.low <= 2 < 5 <= limits.high < 30
+
+
+def test_limits_of_a_mean_are_farther_away_while_few_weeks_are_known() -> None:
+    widths = {}
+    for known in (28, 126):
+        widths[known] = 0.0
+        for seed in range(20):
+            chance = random.Random(seed)
+            values = [chance.gauss(100, 10) for _ in range(known)]
+            (limits,) = usual_limits([DayBefore(LAST, values)], Kind.OTHER)
+            assert limits is not None
+            widths[known] += (limits.high - limits.low) / 20
+    # Five of its standard deviations on either side.
+    assert 90 < widths[126] < 130
+    assert widths[28] > 0.9 * widths[126]
+
+
+def test_a_mean_shows_its_factors_too() -> None:
+    dates = [LAST - timedelta(days=126 - number) for number in range(126)]
+    values = [150.0 if on.weekday() == LAST.weekday() else 100.0 for on in dates]
+    chance = random.Random(5)
+    values = [value + chance.uniform(-2, 2) for value in values]
+    (limits,) = usual_limits([DayBefore(LAST, values)], Kind.OTHER)
+    assert limits is not None
+    assert limits.text == "Friday x 1.49"
+
+
 @pytest.mark.more
 @pytest.mark.parametrize("kind", Kind)
 def test_another_unit_does_not_become_usual_in_a_short_past_either(kind: Kind) -> None:
