@@ -46,17 +46,15 @@ class DeclaredArguments:
 
     def templates_of(self, gate: Any) -> tuple[str, ...]:
         """The names of the templated arguments whose value in a gate is not None."""
-        own = vars(gate)
-        return tuple(name for name in self.templated if own[name] is not None)
+        return tuple(name for name in self.templated if getattr(gate, name) is not None)
 
     def open_settings_of(self, gate: Any) -> tuple[str, ...]:
         """The names of the settings whose value in a gate is a template, or the output of a
         task."""
-        own = vars(gate)
         return tuple(
             name
             for name in self.settings
-            if type(value := own[name]) not in _NEVER_OPEN and has_open(value)
+            if type(value := getattr(gate, name)) not in _NEVER_OPEN and has_open(value)
         )
 
     def read_settings(self, gate: Any, names: Collection[str]) -> None:
