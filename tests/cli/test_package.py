@@ -115,7 +115,7 @@ print(*found, sep="\\n")
     assert [file for file in found if not file.startswith(str(bundle))] == []
 
 
-@pytest.mark.slow
+@pytest.mark.more
 @pytest.mark.spark
 def test_a_gate_runs_from_the_bundle_alone(bundle: Path, tmp_path: Path) -> None:
     request = typical_request(tmp_path)
