@@ -1,16 +1,18 @@
 """The limits of what is usual for a metric on a day, from its values on the days before.
 
 The expected value is level x weekday x day of the month or holiday, fitted by medians, so that a
-few incidents do not move it. For volumes the factors multiply; shares and small counts are added up
-on the scale of their square roots, where their noise is about the same at every size; means, maxima
-and percentiles are added up as they are. The level is the median of the last four weeks. A day may
-as well be at the median of the last three: a shift or a campaign alarms twice, and the way back not
-at all. What is far from the level does not become one by itself: after a change of unit each day
-alarms until a person says that it is fine. The distance of the limits comes from the errors of the
-forecast on days without an issue: five standard deviations, or more where the tail of these errors
-is heavy; of volumes half as much again. Limits of anything else are farther away while few weeks
-are known: errors of days from which the factors were fitted are smaller than those of the next day.
-Shares of few rows have the noise of counting these.
+few incidents do not move it. The factors multiply; shares and small counts are added up on the
+scale of their square roots, where their noise is about the same at every size. The level is the
+median of the last four weeks. A day may as well be at the median of the last three: a shift or a
+campaign alarms twice, and the way back not at all. What is far from the level does not become one
+by itself: after a change of unit each day alarms until a person says that it is fine. The distance
+of the limits comes from the errors of the forecast on days without an issue: five standard
+deviations, or more where the tail of these errors is heavy; of volumes half as much again. Errors
+of a volume are factors, those of a mean, a maximum or a percentile shares of its level: as a
+factor, five times the level would be within the noise of a maximum that varies by half. Limits of
+anything but a volume are farther away while few weeks are known: errors of days from which the
+factors were fitted are smaller than those of the next day. Shares of few rows have the noise of
+counting these.
 
 numpy computes many days at once: a backtest requests all days of an assertion together.
 """
@@ -74,11 +76,9 @@ many times as large as the median of four weeks, or as many times smaller."""
 _VOLUME_WIDTH = 1.5
 """Limits of volumes are this many times as far away as the errors alone demand, since business
 moves them. Chosen on the families `TUNED_ON` of `benchmarks.companies`."""
-_LEAST_OF_OTHERS = 0.06
-"""Limits of a mean, a maximum or a percentile are at least this share of it away."""
 _STEEPNESS = 1.5
-"""How fast the lower limit of what was always positive goes to nothing where the distance is large
-beside the level; up to 0.58 of the level, the limit is the level less the distance."""
+"""How fast the lower limit of a mean goes to nothing where its distance is a large share of the
+level; up to a share of 0.58, the limit is the level less the distance."""
 _FEWEST_BEFORE = 5
 _SIGMAS = 5.0
 _RETURN_DAYS = 10_000
@@ -153,7 +153,7 @@ class _Scale:
     is_log: bool = False
     counting: float = 0.0
     is_linear: bool = False
-    is_positive: bool = False
+    is_ratio: bool = False
     is_complement: bool = False
 
     def is_within(self, own: Floats, level: Floats, factor: float, noise: Any) -> NDArray[np.bool_]:
@@ -167,16 +167,28 @@ class _Scale:
         is_within: NDArray[np.bool_] = is_multiple | (np.abs(own - level) <= noise)
         return is_within
 
-    def below(self, level: Floats, half: Floats) -> Floats:
-        """The lower limits. What was always positive has a positive one, however noisy, so that a
-        mean of nothing is not usual."""
+    def distances(self, own: Floats, level: Floats) -> Floats:
+        """How far values are from their levels; for a ratio as shares of these."""
         import numpy as np
 
-        if not self.is_positive:
+        apart: Floats = np.abs(np.expm1(own - level) if self.is_ratio else own - level)
+        return apart
+
+    def below(self, level: Floats, half: Floats) -> Floats:
+        """The lower limits. A ratio has a positive one, however noisy, so that a mean of nothing is
+        not usual."""
+        import numpy as np
+
+        if not self.is_ratio:
             return level - half
-        above_zero = np.where(level > 0, level, np.nan)
-        smaller = above_zero * np.exp(-_STEEPNESS * half / above_zero)
-        limits: Floats = np.fmax(level - half, smaller)
+        limits: Floats = level + np.fmax(np.log1p(-np.fmin(half, 1)), -_STEEPNESS * half)
+        return limits
+
+    def above(self, level: Floats, half: Floats) -> Floats:
+        """The upper limits."""
+        import numpy as np
+
+        limits: Floats = level + (np.log1p(half) if self.is_ratio else half)
         return limits
 
     def _multiples(self, level: Floats, factor: float) -> tuple[Floats, Floats]:
@@ -293,8 +305,8 @@ def _scales(values: Floats, kind: Kind) -> list[_Scale]:
             return _COUNT if middle[row] == 0 or (middle[row] < 20 and is_whole[row]) else _LOG
         if np.nan_to_num(values[row]).max() <= 1:
             return _share(values[row], middle[row] > 0.5)
-        least = float(f"{_LEAST_OF_OTHERS * size[row] + 1e-9:.1g}")
-        return _linear(least, not has_none[row])
+        # What is nothing on some days has no factors.
+        return _linear(float(f"{0.06 * size[row] + 1e-9:.1g}")) if has_none[row] else _RATIO
 
     return [scale_of(row) for row in range(len(values))]
 
@@ -336,6 +348,7 @@ def _exponential(value: float) -> float:
 
 _COUNT = _Scale(lambda v: _root(v + 0.375), lambda root: max(_square(root) - 0.375, 0), 1.2)
 _LOG = _Scale(_logarithm, _exponential, 0.06, is_log=True)
+_RATIO = _Scale(_logarithm, _exponential, 0.06, is_log=True, is_ratio=True)
 
 
 def _share(values: Floats, is_complement: bool) -> _Scale:
@@ -395,10 +408,8 @@ def _share_scale(of_a_row: float, is_complement: bool) -> _Scale:
 
 
 @lru_cache(maxsize=64)
-def _linear(least: float, is_positive: bool = False) -> _Scale:
-    return _Scale(
-        lambda values: values, lambda value: value, least, is_linear=True, is_positive=is_positive
-    )
+def _linear(least: float) -> _Scale:
+    return _Scale(lambda values: values, lambda value: value, least, is_linear=True)
 
 
 @dataclass(frozen=True)
@@ -452,12 +463,16 @@ class _Fit:
         is_fine = np.take_along_axis(is_fine, left, 1)
         length = known.shape[1]
         long, short = _before(known, _LONG, every=7), _before(known, _SHORT)
-        errors = np.fmin(np.abs(known - long[:, :length]), np.abs(known - short[:, :length]))
+        errors = np.fmin(
+            scale.distances(known, long[:, :length]), scale.distances(known, short[:, :length])
+        )
         sigma = np.maximum(_SIGMA_OF_MEDIAN * _median(errors), scale.least / 4)
-        # Incidents are rare. Where one day of five is far off, that is noise: most days may have
-        # the same value, such as a minimum of whole numbers.
-        often = _quantile(errors, _OFTEN)
-        sigma = np.where(often > _GROSS * sigma, often / _SIGMAS_OF_OFTEN, sigma)
+        if kind is Kind.OTHER:
+            # Where most days have the same value, such as a minimum of whole numbers, the others
+            # are no incidents.
+            often = _quantile(errors, _OFTEN)
+            is_one_value = (_median(errors) == 0) & (often > _GROSS * sigma)
+            sigma = np.where(is_one_value, often / _SIGMAS_OF_OFTEN, sigma)
         is_gross = errors > _GROSS * sigma[:, None]
         usual = np.where(is_gross & ~is_fine, np.nan, errors)
         load = np.maximum(math.log(MOST_LOAD), NOISE_SIGMAS * sigma)
@@ -489,7 +504,7 @@ class _Fit:
         return (
             scale.below(least + on_top, half),
             _median(known[:, -_LONG:]) + on_top,
-            most + on_top + half,
+            scale.above(most + on_top, half),
         )
 
     def _half(self, kind: Kind, sigma: Floats, usual: Floats) -> Floats:
@@ -554,30 +569,23 @@ class _Fit:
         return left
 
     def text(self, row: int) -> str:
-        """The factors of a day in words; none for shares, and where the level is not positive."""
+        """The factors of a day in words; none on scales where effects are added."""
         import numpy as np
 
-        known = self.level_days[row]
-        known = known[~np.isnan(known)]
-        level = _middle(known[-_LONG:])
-        if not self.scale.is_log and not (self.scale.is_linear and level > 0):
+        if not self.scale.is_log:
             return ""
-
-        def factor(effect: float) -> float:
-            if self.scale.is_log:
-                return _exponential(effect)
-            return (level + effect) / level
-
         parts = []
-        weekday, event = (factor(float(part[row])) for part in (self.weekdays, self.events))
+        weekday, event = (_exponential(float(part[row])) for part in (self.weekdays, self.events))
         if abs(weekday - 1) >= 0.005:
             parts.append(f"{self.dates[row]:%A} x {weekday:.2f}")
         if abs(event - 1) >= 0.005:
             parts.append(f"{self.event_names[row]} x {event:.2f}")
+        known = self.level_days[row]
+        known = known[~np.isnan(known)]
         if len(known) >= 2 * _LONG:
             weeks = len(self.adjusted[row]) / 7 * len(known) / self.adjusted.shape[1]
-            step = level - _middle(known[:_LONG])
-            month = factor(step / (weeks * 7 - _LONG) * 30) - 1
+            step = float(_middle(known[-_LONG:]) - _middle(known[:_LONG]))
+            month = _exponential(step / (weeks * 7 - _LONG) * 30) - 1
             if abs(month) >= 0.005:
                 parts.append(f"{'growth' if month > 0 else 'decline'} {abs(month):.1%} a month")
         return ", ".join(parts)
