@@ -75,7 +75,9 @@ class LoggedFiles:
             return np.zeros(len(self.all), dtype=np.int64), [None]
         column = self._column(name)
         if pa.types.is_timestamp(column.type) and column.type.unit == "us":
-            column = pc.floor_temporal(column, unit="day")
+            # Without their zone, which is UTC: Arrow would look for it on the system.
+            plain = column.cast(pa.timestamp("us"))
+            column = pc.floor_temporal(plain, unit="day").cast(column.type)
         encoded = pc.dictionary_encode(column, null_encoding="encode")
         codes: Numbers = encoded.indices.to_numpy().astype(np.int64)
         return codes, _values_of(name, encoded.dictionary)
