@@ -327,10 +327,12 @@ def _good_before(
     :param runs: all runs of the date and the map index.
     :param notes: on the slice.
     """
+    gates = {run.run_key.gate for run in incident.runs}
     ends = [
         run.finished_at
         for run in runs
         if run.outcome not in BAD
+        and run.run_key.gate in gates
         and run.partial is None
         and run.started_at < incident.first.started_at
         and same_slice(run.slice, incident.last.slice)
@@ -354,6 +356,8 @@ def _is_about(
     :param since: the last time before it at which the slice was good.
     :param until: when the next incident of the slice began.
     """
+    if note.run_id is not None and note.run_id in {run.run_id for run in incident.runs}:
+        return True
     if until is not None and note.at >= until:
         return False
     if note.at < incident.detected_at:

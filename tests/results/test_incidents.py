@@ -10,6 +10,7 @@ import pytest
 
 from dqx_airflow.results.incidents import (
     ACKNOWLEDGED,
+    ASKED,
     CLOSED,
     COMMENT,
     IncidentNote,
@@ -136,6 +137,28 @@ def test_a_note_on_a_date_without_a_report_is_about_the_incident_that_follows(
         own = [letter for one in incident.notes for letter in kinds if kinds[letter] == one.kind]
         found.append(f"{incident.id}: {' '.join(own)}")
     assert "; ".join(sorted(found)) == expected
+
+
+def test_a_note_that_names_a_run_is_about_its_incident_by_whatever_clock() -> None:
+    good, bad = _line(0, "P", 1), _line(1, "B", 1)
+    before = bad.started_at - timedelta(minutes=5)
+    asked = IncidentNote(
+        bad.run_key.gate, bad.run_key.date, ASKED, "gate", run_id=bad.run_id, at=before
+    )
+    (incident,) = incidents_of([good, bad], [asked])
+    assert incident.notes == (asked,)
+
+
+def test_who_took_a_date_of_several_suites_has_it_when_one_of_them_passes_first() -> None:
+    good, bad = (
+        replace(line, run_key=replace(line.run_key, gate=f"lake.gate/{suite}"), suite=suite)
+        for line, suite in ((_line(1, "P", 1), "Keys"), (_line(2, "B", 1), "Rows"))
+    )
+    taken = IncidentNote(
+        "lake.gate", bad.run_key.date, ACKNOWLEDGED, "eve", at=_line(0, "P", 1).started_at
+    )
+    (incident,) = incidents_of([good, bad], [taken])
+    assert incident.notes == (taken,)
 
 
 def test_open_incidents_of_neighbouring_dates_form_a_group() -> None:
