@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from dqx_airflow.cli.shell_words import ShellWord
+from dqx_airflow.cli.shell_words import ShellWord, is_offered
 
 if TYPE_CHECKING:
     from dqx_airflow.dql.nodes import Suite
@@ -46,7 +46,7 @@ def complete_values(parameter: Any) -> None:
             names = dict.fromkeys(values(_typed_in(ctx)))
         except Exception:  # a shell has no place for a message, and the call itself will print it
             return []
-        return [name for name in names if name.startswith(incomplete)]
+        return [name for name in names if name.startswith(incomplete) and is_offered(name)]
 
     def completed(ctx: Any, incomplete: str) -> list[Completion]:
         word = ctx.find_object(ShellWord) or ShellWord()

@@ -15,6 +15,14 @@ _BREAKS = re.compile("[:=]+")
 _OPTION = re.compile("--[^=]*=")
 _SPECIAL = re.compile(r"[^\w@%+=:,./{}^~-]")
 """The characters that bash would not take as a part of a word."""
+_ACTIVE = re.compile(r"""[`$\\"'!\x00-\x1f\x7f]""")
+"""The characters with which a word, when it is completed, could run a command: zsh evaluates the
+answer, and bash inserts it as it is after an opening quote."""
+
+
+def is_offered(value: str) -> bool:
+    """Whether a value is safe in each shell. Names come from files and tables of others."""
+    return _ACTIVE.search(value) is None
 
 
 @dataclass(frozen=True, slots=True)

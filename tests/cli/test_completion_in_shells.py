@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dqx_airflow.cli.shell_words import ShellWord, shell_word
+from dqx_airflow.cli.shell_words import ShellWord, is_offered, shell_word
 
 SUITE = """\
 suite "Orders" {
@@ -114,6 +114,17 @@ def test_the_words_of_bash_are_joined(pieces: list[str], words: list[str], word:
     variables = {"COMP_WORDS": "\n".join(pieces), "COMP_CWORD": str(len(pieces) - 1)}
     assert shell_word(variables, "bash") == word
     assert variables == {"COMP_WORDS": "\n".join(words), "COMP_CWORD": str(len(words) - 1)}
+
+
+@pytest.mark.parametrize(
+    "value", ["a$(id)", r"a\$(id)", "a`id`", "a';id;'", 'a"b', "a!b", "a\nid", "a\x1b[A"]
+)
+def test_a_value_with_which_a_shell_could_run_something_is_not_offered(value: str) -> None:
+    assert not is_offered(value)
+
+
+def test_plain_values_are_offered() -> None:
+    assert all(map(is_offered, ["orders:rows", "rush:at noon", "a=b", "größe", "a;b", "x (y) & z"]))
 
 
 def test_a_value_is_escaped_where_the_shell_does_not() -> None:
