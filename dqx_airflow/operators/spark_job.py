@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Iterator, Mapping
 from functools import cache, partial
+from inspect import getattr_static
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
@@ -15,7 +16,7 @@ from airflow.providers.common.compat.sdk import AirflowException
 from dqx_airflow.operators.airflow_versions import GIVEN_ARGUMENTS, IS_CONSTRUCTED
 from dqx_airflow.operators.exceptions import GateMisconfiguredError
 from dqx_airflow.operators.spark_connection import connect_address, is_connect, is_sail, master_of
-from dqx_airflow.operators.templates import TEMPLATE_FIELDS
+from dqx_airflow.operators.templates import FOUND_FIELDS, TEMPLATE_FIELDS
 
 if TYPE_CHECKING:
     from dqx_airflow.operators.connect_process import ConnectJob
@@ -85,7 +86,8 @@ class SparkJobOperator(SparkSubmitOperator):
         constructor has a hundred assignments, and hundreds of gates are in a DAG file."""
         own = self.__dict__
         if IS_CONSTRUCTED in own:
-            own.pop(TEMPLATE_FIELDS, None)
+            if own.get(TEMPLATE_FIELDS) is own.pop(FOUND_FIELDS, None):
+                own.pop(TEMPLATE_FIELDS, None)
             super().__setattr__(key, value)
             return
         given = own.get(GIVEN_ARGUMENTS)
@@ -367,8 +369,8 @@ def _is_plain(kind: Any, attribute: str) -> bool:
     """True if Airflow only assigns this attribute of operators while they are constructed."""
     if not hasattr(kind, IS_CONSTRUCTED) or hasattr(kind, f"_convert_{attribute}"):
         return False
-    of_class = getattr(kind, attribute, None)
-    return not hasattr(of_class, "__set__")  # a property
+    # Statically: a descriptor may answer its class with something else.
+    return not hasattr(getattr_static(kind, attribute, None), "__set__")  # a property
 
 
 def is_deferrable(given: bool | None, submitter: Submitter | None) -> bool:

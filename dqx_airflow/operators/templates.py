@@ -14,6 +14,8 @@ from airflow.sdk.definitions.context import Context
 from dqx_airflow.operators.airflow_versions import IS_CONSTRUCTED, template_macros
 
 TEMPLATE_FIELDS = "template_fields"
+FOUND_FIELDS = "_found_template_fields"
+"""The attribute with the template fields of an operator as they were found, until it changes."""
 """The attribute in which Airflow looks for the names of template fields."""
 
 
@@ -79,8 +81,9 @@ class _GivenFields:
         given = [name for name, value in zip(self.names, values, strict=True) if value is not None]
         fields = (*given, *getattr(operator, "open_settings", ()))
         if IS_CONSTRUCTED in attributes:
-            # Python finds the attribute first the next time; a change of the operator removes it.
-            attributes[TEMPLATE_FIELDS] = fields
+            # Python finds the attribute first the next time. A change of the operator removes it,
+            # unless a subclass has set it.
+            attributes[TEMPLATE_FIELDS] = attributes[FOUND_FIELDS] = fields
         return fields
 
 

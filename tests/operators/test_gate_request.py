@@ -335,6 +335,21 @@ def test_every_template_field_is_an_attribute(gate: Gates) -> None:
     assert [name for name in known if not hasattr(made, name)] == []
 
 
+def test_fields_that_a_subclass_sets_are_rendered(gate: Gates) -> None:
+    class Marked(type(gate())):  # type: ignore[misc]
+        def __init__(self, *, mark: str, **more: Any) -> None:
+            super().__init__(**more)
+            self.mark = mark
+            self.template_fields = (*self.template_fields, "mark")
+
+    made = Marked(mark="{{ ds }}", task_id="gate", **gate.given)
+    assert made.template_fields[-1] == "mark"
+    made.pool = "small"
+    assert made.template_fields[-1] == "mark"
+    made.render_template_fields(gate.context)
+    assert made.mark == "2024-05-17"
+
+
 def test_fields_set_after_construction_are_rendered(gate: Gates) -> None:
     made = gate()
     assert "promote_to" not in made.template_fields
