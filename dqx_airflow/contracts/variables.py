@@ -35,7 +35,8 @@ def given_variables(
     given: dict[str, str | None] = {}
     for word in words:
         name, is_given, value = word.partition("=")
-        given[name] = value if is_given else None
+        if is_given or name in environment or name not in given:
+            given[name] = value if is_given else None
     return named_variables(given, environment, option)
 
 

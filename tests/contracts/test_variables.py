@@ -214,6 +214,7 @@ models: {o: {fields: {a: {$ref: other.yaml}, b: {type: string, enum: ["${B}"]}}}
 def test_only_listed_variables_are_read_from_the_environment_and_no_secrets() -> None:
     environment = {"A": "a", "B": "b"}
     assert given_variables(["A", "C=c=d", "D"], environment) == {"A": "a", "C": "c=d"}
+    assert given_variables(["A=file", "A", "D=file", "D"], environment) == {"A": "a", "D": "file"}
     for word in ("1=2", "=x", "A B"):
         with pytest.raises(RequestError, match="is not the name of a variable"):
             given_variables([word], {})
