@@ -39,6 +39,11 @@ def test_a_test_of_the_second_lane_is_in_one_of_its_parts(marks: tuple[str, ...]
     assert len(parts) == is_chosen(named("whole_second"), marks), parts
 
 
+def test_a_commit_tries_the_quick_tests() -> None:
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text()
+    assert f'pytest -q -m "{named("quick")}"' in hooks
+
+
 @pytest.mark.parametrize("marks", ALL_MARKS, ids=" ".join)
 def test_a_test_is_in_one_lane_and_in_two_if_both_modes_of_spark_are_tried(
     marks: tuple[str, ...],
