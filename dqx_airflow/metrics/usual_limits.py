@@ -66,8 +66,8 @@ the level by itself, such as after a change of unit: it alarms until a person la
 as fine."""
 
 _MOST_NEGATIVE = 0.1
-"""A volume that is negative on at most this share of the days is positive, and was wrong there. So
-was anything that was negative on days on which it was an incident."""
+"""A volume that is negative on at most this share of the days is positive, and was wrong there, as
+is a mean that is nothing. So was anything that was negative on days on which it was an incident."""
 _LONG = 28
 _SHORT = 3
 _NEARBY = 1.9
@@ -103,6 +103,8 @@ _SIGMA_OF_MEDIAN = 1.4826
 _OFTEN = 0.8
 _SIGMAS_OF_OFTEN = 1.2816
 """The number of standard deviations that this share of normal errors is within."""
+_MOST_OFTEN = 0.5
+"""The largest share of the level that such errors are of it: a half or a double is no noise."""
 _CLEAR = 4.0
 _DOUBT = 2.0
 _MOST_SEEN = 8
@@ -294,9 +296,11 @@ def _scales(values: Floats, kind: Kind) -> list[_Scale]:
     noise = _GROSS * _SIGMA_OF_MEDIAN * _median(weekly)
     is_gross = np.abs(values - middle[:, None]) > noise[:, None]
     is_usual = ~is_gross | (middle <= 0)[:, None]
-    negative = (is_usual & (values < 0)).sum(1) / np.maximum((~np.isnan(values)).sum(1), 1)
+    known = np.maximum((~np.isnan(values)).sum(1), 1)
+    negative = (is_usual & (values < 0)).sum(1) / known
     most_negative = _MOST_NEGATIVE if kind is Kind.VOLUME else 0
-    has_none = (is_usual & (values <= 0)).sum(1) > 0
+    # A single mean of nothing must not let the next one pass.
+    is_often_none = (is_usual & (values <= 0)).sum(1) / known > _MOST_NEGATIVE
 
     def scale_of(row: int) -> _Scale:
         if negative[row] > most_negative:
@@ -305,8 +309,9 @@ def _scales(values: Floats, kind: Kind) -> list[_Scale]:
             return _COUNT if middle[row] == 0 or (middle[row] < 20 and is_whole[row]) else _LOG
         if np.nan_to_num(values[row]).max() <= 1:
             return _share(values[row], middle[row] > 0.5)
-        # What is nothing on some days has no factors.
-        return _linear(float(f"{0.06 * size[row] + 1e-9:.1g}")) if has_none[row] else _RATIO
+        if is_often_none[row]:  # it has no factors
+            return _linear(float(f"{_RATIO.least * size[row] + 1e-9:.1g}"))
+        return _RATIO
 
     return [scale_of(row) for row in range(len(values))]
 
@@ -467,11 +472,12 @@ class _Fit:
             scale.distances(known, long[:, :length]), scale.distances(known, short[:, :length])
         )
         sigma = np.maximum(_SIGMA_OF_MEDIAN * _median(errors), scale.least / 4)
-        if kind is Kind.OTHER:
+        if kind is Kind.OTHER and (scale.is_ratio or scale.is_linear):
             # Where most days have the same value, such as a minimum of whole numbers, the others
-            # are no incidents.
+            # are no incidents, unless they are far from it.
             often = _quantile(errors, _OFTEN)
-            is_one_value = (_median(errors) == 0) & (often > _GROSS * sigma)
+            most = _MOST_OFTEN * (1 if scale.is_ratio else np.abs(long[:, length]))
+            is_one_value = (_median(errors) == 0) & (often > _GROSS * sigma) & (often <= most)
             sigma = np.where(is_one_value, often / _SIGMAS_OF_OFTEN, sigma)
         is_gross = errors > _GROSS * sigma[:, None]
         usual = np.where(is_gross & ~is_fine, np.nan, errors)

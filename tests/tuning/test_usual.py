@@ -252,6 +252,28 @@ def test_a_largest_value_far_above_those_of_noisy_days_alarms() -> None:
     assert limits.low > 0
 
 
+def test_a_mean_of_nothing_alarms_again_after_one_without_a_label() -> None:
+    chance = random.Random(5)
+    values = [100 * chance.lognormvariate(0, 0.3) for _ in range(60)]
+    values[30] = 0.0
+    (limits,) = usual_limits([DayBefore(LAST, values)], Kind.OTHER)
+    assert limits is not None
+    assert limits.low > 0
+
+
+@pytest.mark.parametrize(("usual", "wrong"), [(50.0, 5000.0), (50.0, 100.0), (50.0, 0.0)])
+def test_incidents_of_a_metric_that_never_varies_do_not_let_another_pass(
+    usual: float, wrong: float
+) -> None:
+    """Even if a quarter of the days has them, and no one labels any."""
+    values = [wrong if day % 4 == 1 else usual for day in range(60)]
+    chance = random.Random(5)
+    chance.shuffle(values)
+    (limits,) = usual_limits([DayBefore(LAST, [*values, usual, usual, usual])], Kind.OTHER)
+    assert limits is not None
+    assert not limits.low <= wrong <= limits.high
+
+
 @pytest.mark.few(2)
 @pytest.mark.parametrize("known", [126, 28, 60])
 def test_a_value_that_most_days_share_does_not_make_the_others_alarms(known: int) -> None:
