@@ -240,15 +240,34 @@ def _require_sound_given(kind: type[Any], arguments: Mapping[str, Mapping[str, A
 
     mistakes = {}
     for task, given in arguments.items():
-        gate = object.__new__(kind)
         complete = {**_default_args(given), **given}
-        gate.__dict__.update(
-            {name: complete.get(name, _default(kind, name)) for name in kind.checked_arguments},
-            **{name: complete[name] for name in (*SPARK_ARGUMENTS, _REFUSED) if name in complete},
-        )
+        known = {name: complete.get(name, _default(kind, name)) for name in kind.checked_arguments}
+        known |= {name: complete[name] for name in (*SPARK_ARGUMENTS, _REFUSED) if name in complete}
+        properties = _properties(kind)
+        gate = object.__new__(_without(kind, properties))
+        gate.__dict__.update(known | dict.fromkeys(properties & known.keys(), LATER))
         examined = _examined(gate, given.get("dag") or DagContext.get_current())
         mistakes[task] = examined.mistakes if examined is not None else ()
     _require_none(mistakes)
+
+
+@lru_cache
+def _properties(kind: type[Any]) -> frozenset[str]:
+    """The arguments that a class of gates keeps as properties: their values are known once the
+    constructor has run."""
+    names = (*kind.checked_arguments, *SPARK_ARGUMENTS, _REFUSED)
+    return frozenset(
+        name for name in names if inspect.isdatadescriptor(inspect.getattr_static(kind, name, None))
+    )
+
+
+@lru_cache
+def _without(kind: type[Any], properties: frozenset[str]) -> type[Any]:
+    """A class of gates whose instances have attributes in the place of these properties."""
+    if not properties:
+        return kind
+    same = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
+    return type(kind)(kind.__name__, (kind,), {**dict.fromkeys(properties), **same})
 
 
 def require_known(kind: type[Any], given: Mapping[str, Any]) -> None:

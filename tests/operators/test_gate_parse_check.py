@@ -208,6 +208,38 @@ def test_unchanged_gates_are_not_checked_in_the_next_process(
     assert (parsed(dags, WITH_OBJECTS), examinations()) == ("", 0)
 
 
+AS_PROPERTIES = """
+class ShopGate(DqlGateOperator):
+    def __init__(self, *, shop, datasets=None, **kwargs):
+        self.shop = shop
+        super().__init__(datasets=datasets, **kwargs)
+    @property
+    def datasets(self):
+        return {"orders": f"/lake/{self.shop}"}
+    @datasets.setter
+    def datasets(self, given): ...
+    @property
+    def sample_rows(self):
+        return min(self._most, 10)
+    @sample_rows.setter
+    def sample_rows(self, given):
+        self._most = given
+    @property
+    def executor_cores(self):
+        return self._cores
+kept = dict(suite="orders.dql", sample_rows=10**9)
+ShopGate(task_id="a", shop="basel", **kept)
+ShopGate.partial(task_id="b", **kept).expand(shop=["basel", "zurich"])
+ShopGate.partial(task_id="c", **kept).expand_kwargs([{"shop": "basel", "executor_cores": 2}])
+"""
+
+
+def test_the_arguments_of_a_mapped_gate_may_be_properties(dags: Path) -> None:
+    assert parsed(dags, AS_PROPERTIES) == ""
+    wrong = AS_PROPERTIES.replace('"zurich"]', '"zurich"], fail_on=["P9"]')
+    assert "fail_on='P9': write P0" in parsed(dags, wrong)
+
+
 def test_a_changed_import_is_detected(dags: Path, examinations: Callable[[], int]) -> None:
     (dags / "limits.dql").write_text("export const MOST = 5\n")
     suite = 'import { MOST } from "limits.dql"\n' + SUITE.replace("== 0", "< MOST")
