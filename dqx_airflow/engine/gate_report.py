@@ -136,6 +136,7 @@ def report_on(
         accepted=accepted,
         answered=request.answered,
         accept_required=request.accept_required,
+        job=request.job_key.gate,
         **run.engine,
     )
 

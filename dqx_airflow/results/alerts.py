@@ -66,7 +66,8 @@ class LabelKind(str, Enum):
 class Alert:
     """A verdict of a past day, with its label if it has one.
 
-    `map_index` is the index of the instance of a mapped gate, -1 if the gate is not mapped.
+    `map_index` is the index of the instance of a mapped gate, -1 if the gate is not mapped. `job`
+    is the name of the gate without a suite.
     `attempt_id` is the id of the scheduler's attempt. If the failure is a dataset without rows,
     `explains` are the names of the other failures on that dataset. `cause` is the number of its
     cause among the alerts that were asked for, from 1 on, and `since` the first date of the cause
@@ -81,6 +82,7 @@ class Alert:
     map_index: int = -1
     attempt_id: str = ""
     scheduler_run: str = ""
+    job: str = ""
     explains: tuple[str, ...] = ()
     cause: int = 0
     since: Day | None = None
@@ -184,7 +186,7 @@ def _failure(alert: Alert, instance: Hashable, before: date | None) -> Failure:
     return Failure.of(
         alert.verdict,
         gate=(alert.gate, instance),
-        dag=(dag_in_name(alert.gate), alert.map_index),
+        dag=(dag_in_name(alert.job), alert.map_index),
         on=alert.date,
         before=before,
     )
@@ -213,6 +215,7 @@ def alerts_among(runs: Iterable[PastRun], labels: Iterable[Label]) -> tuple[Aler
                         map_index=run.map_index,
                         attempt_id=run.attempt_id,
                         scheduler_run=run.scheduler_run,
+                        job=run.job,
                     )
                 )
     return tuple(listed)

@@ -126,11 +126,11 @@ def causes_of(failures: Iterable[Failure]) -> list[list[Failure]]:
 
 
 def dag_in_name(gate: str) -> str:
-    """The key of the DAG in the name of a gate, `lake` of `lake.gate`, where only the store is
-    known. The ids of DAGs and tasks may contain dots: gates of two DAGs never have the same key,
-    and those in different groups of tasks have different ones."""
-    task = gate.partition("/")[0]  # without a suite
-    return task.rpartition(".")[0] or task
+    """The key of the DAG in the name of a gate without a suite, `lake` of `lake.gate`, where only
+    the store is known. The ids of DAGs and tasks may contain dots: gates of two DAGs never have the
+    same key, and those in different groups of tasks have different ones. So have gates with names
+    of their own, such as `shop/orders`."""
+    return gate.rpartition(".")[0] or gate
 
 
 def says_nothing_new(own: Sequence[Failure], earlier: Sequence[Failure]) -> bool:

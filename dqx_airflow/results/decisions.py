@@ -15,6 +15,7 @@ from dqx_airflow.limits import LONGEST_WAIVER
 from dqx_airflow.results import schema
 from dqx_airflow.results.incidents import ACCEPTED, Incident, IncidentNote, notes_from, same_slice
 from dqx_airflow.results.query import RunsWanted, StoredResults, equals, is_in, opened
+from dqx_airflow.results.report_rows import is_of_gate
 from dqx_airflow.values import GateReport, Outcome, RunKey, Severity, Status, Verdict
 from dqx_airflow.values.exact import exact, exact_text
 from dqx_airflow.values.report import Acceptance, AcceptedData, Decisions, Waiver
@@ -192,8 +193,10 @@ def gates_called(results: StoredResults, gate: str) -> list[str]:
     :raises RequestError: there are none.
     :raises StoreError: the store cannot be read.
     """
-    names = sorted({row["gate"] for row in results.run_rows(RunsWanted(), ["gate"])})
-    own = [name for name in names if name == gate or name.startswith(f"{gate}/")]
+    rows = results.run_rows(RunsWanted(), ("gate", "job"), 'ORDER BY "finished_at"')
+    jobs = {row["gate"]: row.get("job") for row in rows}
+    names = sorted(jobs)
+    own = [name for name in names if name == gate or is_of_gate(name, gate, jobs[name])]
     if not own:
         hint = did_you_mean(gate, names) or f"gates: {', '.join(names[:10])}"
         raise RequestError(f"no results of gate '{gate}'", hint)

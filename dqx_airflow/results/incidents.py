@@ -415,7 +415,7 @@ def stored_incidents(results: StoredResults | str, wanted: RunsWanted) -> tuple[
     for run in runs:
         # A note on a date without a report has the name of the gate without a suite.
         gate = run.run_key.gate
-        of_notes.setdefault(gate_without_suite(gate, run.suite), tasks[gate])
+        of_notes.setdefault(gate_without_suite(gate, run.suite, run.job), tasks[gate])
     notes = notes_from(results, of_notes, min(dates), max(dates))
     runs.sort(key=lambda run: tasks[run.run_key.gate])
     found: list[Incident] = []

@@ -18,6 +18,7 @@ from dqx_airflow.results.incidents import (
     write_notes,
 )
 from dqx_airflow.results.query import RunsWanted, StoredResults, is_in, of_dates, opened
+from dqx_airflow.results.report_rows import RunRow, is_of_gate
 from dqx_airflow.results.schema import as_utc
 from dqx_airflow.values import NO_REPORT, GateRequest, RunKey
 
@@ -131,17 +132,17 @@ def missing_without_incident(
     :param gates: the names of gates, also with suites; None for all.
     :raises StoreError: the store exists and cannot be read.
     """
-    known: dict[tuple[date, int, str], list[str]] = {}
+    known: dict[tuple[date, int, str], list[RunRow]] = {}
     for incident in incidents:
         if incident.is_open:
             place = incident.date, incident.map_index, incident.rows
-            known.setdefault(place, []).extend(run.run_key.gate for run in incident.runs)
+            known.setdefault(place, []).extend(incident.runs)
     return tuple(
         one
         for one in missing_reports(results, gates)
         if not any(
-            is_of_gate(gate, one.gate)
-            for gate in known.get((one.date, one.map_index, one.rows), ())
+            is_of_gate(run.run_key.gate, one.gate, run.job)
+            for run in known.get((one.date, one.map_index, one.rows), ())
         )
     )
 
@@ -149,7 +150,8 @@ def missing_without_incident(
 @dataclass(frozen=True, slots=True)
 class DateEnd:
     """The end of a run that left a report, or the time at which someone closed a date: `gate` is
-    the name in the store, with a suite if there are several."""
+    the name in the store, with a suite if there are several; `job` the stored name without it, None
+    of a note, and from an earlier version."""
 
     gate: str
     date: date
@@ -158,6 +160,11 @@ class DateEnd:
     is_partial: bool
     at: datetime
     closing: IncidentNote | None = None
+    job: str | None = None
+
+    def is_of_gate(self, gate: str) -> bool:
+        """Whether it is of this gate, or of one of its suites."""
+        return is_of_gate(self.gate, gate, self.job)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +191,7 @@ class PastOfDates:
         ends = [
             end.at
             for end in self.ends_of(on, map_index)
-            if is_of_gate(end.gate, gate) and not end.is_partial and _is_on_rows(end.slice, missing)
+            if end.is_of_gate(gate) and not end.is_partial and _is_on_rows(end.slice, missing)
         ]
         last = max(ends, default=None)
         for note in () if on is None else self.acknowledgements.get((on, map_index), ()):
@@ -206,7 +213,10 @@ def past_of_dates(results: StoredResults | str, since: date, until: date) -> Pas
     :raises StoreError: the store exists and cannot be read.
     """
     results = opened(results)
-    columns = ("gate", "dataset_date", "scheduler_run", "slice", "partial", "finished_at")
+    columns = (
+        *("gate", "job", "dataset_date", "scheduler_run"),
+        *("slice", "partial", "finished_at"),
+    )
     ends: dict[tuple[date, int], list[DateEnd]] = {}
     for row in results.run_rows(RunsWanted(since=since, until=until), columns):
         key = RunKey(row["gate"], row["dataset_date"], row["scheduler_run"])
@@ -217,6 +227,7 @@ def past_of_dates(results: StoredResults | str, since: date, until: date) -> Pas
             slice=row.get("slice"),
             is_partial=bool(row.get("partial")),
             at=as_utc(row["finished_at"]),
+            job=row.get("job"),
         )
         ends.setdefault((key.date, key.map_index), []).append(end)
     acknowledgements: dict[tuple[date, int], list[IncidentNote]] = {}
@@ -240,17 +251,12 @@ def past_of_dates(results: StoredResults | str, since: date, until: date) -> Pas
     return PastOfDates(ends, acknowledgements)
 
 
-def is_of_gate(stored: str, gate: str) -> bool:
-    """Whether a name in the store is of a gate, or of one of its suites: `shop.gate/orders`."""
-    return stored == gate or stored.startswith(f"{gate}/")
-
-
 def _settles(end: DateEnd, missing: MissingReport) -> bool:
     """Whether a run has judged what a run without a report was about, or someone closed it.
 
     :param end: of the same date and map index.
     """
-    if end.at <= missing.at or not is_of_gate(end.gate, missing.gate):
+    if end.at <= missing.at or not end.is_of_gate(missing.gate):
         return False
     if end.is_partial and not missing.is_partial:
         return False

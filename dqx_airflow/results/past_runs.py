@@ -13,6 +13,7 @@ from datetime import date, datetime
 from dqx_airflow.errors import RequestError
 from dqx_airflow.results import query, schema
 from dqx_airflow.results.query import RunsWanted, StoredResults, opened
+from dqx_airflow.results.report_rows import gate_without_suite
 from dqx_airflow.values import DatasetSnapshot, Severity, from_json
 
 _OF_RUNS = (
@@ -25,6 +26,8 @@ _OF_RUNS = (
     "outcome",
     "failed",
     "fail_on",
+    "suite",
+    "job",
     query.PARTIAL,
 )
 
@@ -32,8 +35,8 @@ _OF_RUNS = (
 @dataclass(frozen=True, slots=True)
 class PastRun:
     """A run that counts for a gate, a date and a map index, -1 if the gate is not mapped. `rows`
-    are the rows of its assertions in `results`, `attempt_id` is the id of the scheduler's attempt.
-    """
+    are the rows of its assertions in `results`, `attempt_id` is the id of the scheduler's attempt,
+    and `job` the name of the gate without a suite."""
 
     run_id: str
     gate: str
@@ -44,6 +47,7 @@ class PastRun:
     rows: tuple[schema.Row, ...]
     fail_on: Severity = Severity.P1
     scheduler_run: str = ""
+    job: str = ""
 
 
 def past_runs(
@@ -96,6 +100,7 @@ def past_runs(
             rows=tuple(by_position[position] for position in sorted(by_position)),
             fail_on=Severity(chosen["fail_on"]),
             scheduler_run=chosen["scheduler_run"],
+            job=gate_without_suite(gate, chosen["suite"], chosen.get("job")),
         )
         past.append(run)
     return tuple(past)

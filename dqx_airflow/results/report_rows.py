@@ -29,7 +29,7 @@ from dqx_airflow.values.report import Acceptance
 class RunRow:
     """A run in a list of runs. `assertions` counts all of them, `errors` those that could not be
     evaluated; `worst` is None if everything passed or was skipped. `partial` describes the
-    selection, None if nothing was left out. `slice` is the slice in the report."""
+    selection, None if nothing was left out. `slice` and `job` are those of the report."""
 
     run_id: str
     run_key: values.RunKey
@@ -48,15 +48,29 @@ class RunRow:
     finished_at: datetime
     partial: values.PartialRun | None = None
     slice: str | None = None
+    job: str | None = None
 
 
-def gate_without_suite(gate: str, suite: str) -> str:
+def gate_without_suite(gate: str, suite: str, job: str | None) -> str:
     """The name of a gate, of which each of several suites has a run: `shop.gate` of
     `shop.gate/Orders`. A name that someone has given a gate may have slashes itself.
 
     :param suite: the suite of the run.
+    :param job: the stored name; None from an earlier version, in which a name that ends with the
+        suite counts as one of several.
     """
-    return gate.removesuffix(f"/{suite}")
+    return gate.removesuffix(f"/{suite}") if job is None else job
+
+
+def is_of_gate(stored: str, gate: str, job: str | None = None) -> bool:
+    """Whether a name in the store is of a gate, or of one of its suites: `shop.gate/Orders`.
+
+    :param job: the stored name without a suite; None of a note, and from an earlier version, in
+        which any name that begins with the gate and a slash counts.
+    """
+    if job is not None:
+        return job == gate
+    return stored == gate or stored.startswith(f"{gate}/")
 
 
 def run_row(report: values.GateReport) -> dict[str, Any]:
@@ -91,6 +105,7 @@ def run_row(report: values.GateReport) -> dict[str, Any]:
         "spark_version": report.spark_version,
         "ansi": report.ansi,
         "engine_proof": report.engine_proof,
+        "job": report.job,
     }
 
 
@@ -293,6 +308,7 @@ def report_from_rows(
         spark_version=run.get("spark_version"),
         ansi=run.get("ansi"),
         engine_proof=run.get("engine_proof"),
+        job=run.get("job"),
     )
 
 
@@ -345,6 +361,7 @@ def run_from_row(run: Row) -> RunRow:
         finished_at=as_utc(run["finished_at"]),
         partial=_partial(run),
         slice=run.get("slice"),
+        job=run.get("job"),
     )
 
 

@@ -22,7 +22,8 @@ _OF_VERDICTS = tuple(name for name in schema.RESULTS_SCHEMA.names if name not in
 
 def gate_of(incident: Incident) -> str:
     """The name of the gate of an incident, without a suite."""
-    return gate_without_suite(incident.last.run_key.gate, incident.last.suite)
+    last = incident.last
+    return gate_without_suite(last.run_key.gate, last.suite, last.job)
 
 
 def _dag_of(incident: Incident) -> str:

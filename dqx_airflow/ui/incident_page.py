@@ -20,6 +20,7 @@ from dqx_airflow.results import incidents as records
 from dqx_airflow.results.incidents import ACCEPTED, ACKNOWLEDGED, CLOSED, COMMENT, Incident
 from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.report_rows import gate_without_suite
+from dqx_airflow.results.schema import Row
 from dqx_airflow.results.what_changed import Changes, changes_before
 from dqx_airflow.ui import (
     airflow,
@@ -152,7 +153,7 @@ def _gates_on(
     """The names under which a task reported on a date: the link to an incident stays if the gate
     has another name since, or Airflow has deleted the run."""
     wanted = RunsWanted(since=on, until=on)
-    columns = ("attempt_id", "gate", "suite")
+    columns = ("attempt_id", "gate", "suite", "job")
     rows = client.ask(lambda store: tuple(store.run_rows(wanted, columns))).found
     tasks = airflow.tasks_of(session, {row["attempt_id"] for row in rows})
     return tuple(row["gate"] for row in rows if _task_of(row, tasks) == _name_of(task))
@@ -163,10 +164,12 @@ def _name_of(task: airflow.TaskRef) -> str:
     return f"{task.dag_id}.{task.task_id}"
 
 
-def _task_of(row: Mapping[str, str], tasks: Mapping[str, airflow.TaskRef]) -> str:
+def _task_of(row: Row, tasks: Mapping[str, airflow.TaskRef]) -> str:
     """The DAG and the task of a run; the name of its gate if Airflow has deleted the run."""
     ref = tasks.get(row["attempt_id"])
-    return f"{ref.dag_id}.{ref.task_id}" if ref else gate_without_suite(row["gate"], row["suite"])
+    if ref is not None:
+        return f"{ref.dag_id}.{ref.task_id}"
+    return gate_without_suite(row["gate"], row["suite"], row.get("job"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from dqx_airflow.results.incidents import (
     JudgedRows,
     stored_incidents,
 )
-from dqx_airflow.results.missing_reports import DateEnd, PastOfDates, is_of_gate, past_of_dates
+from dqx_airflow.results.missing_reports import DateEnd, PastOfDates, past_of_dates
 from dqx_airflow.results.query import RunsWanted
 from dqx_airflow.results.schema import as_utc
 from dqx_airflow.results.shared_causes import first_incidents, gate_of
@@ -239,7 +239,7 @@ def _settles(end: DateEnd, missing: RunWithoutReport) -> bool:
     """
     since = missing.run.ended
     is_later = since is None or end.at > as_utc(since)
-    return is_later and not end.is_partial and is_of_gate(end.gate, missing.gate)
+    return is_later and not end.is_partial and end.is_of_gate(missing.gate)
 
 
 def key_of_slice(one: OpenSlice) -> str:

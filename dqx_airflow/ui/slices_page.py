@@ -129,11 +129,11 @@ def _picture(client: StoreClient, gates: Sequence[GateDates]) -> DatesPicture:
         one.incident.last.run_key.gate for gate in shown for one in gate.slices if one.incident
     }
     wanted = RunsWanted(names, since=days[0], until=last)
-    columns = ("gate", "suite", "dataset_date", "outcome", "finished_at")
+    columns = ("gate", "suite", "job", "dataset_date", "outcome", "finished_at")
     runs = client.ask(lambda store: tuple(store.run_rows(wanted, columns))).found
     outcomes: dict[tuple[str, date], str] = {}
     for run in sorted(runs, key=lambda row: as_utc(row["finished_at"])):
-        name = gate_without_suite(run["gate"], run["suite"])
+        name = gate_without_suite(run["gate"], run["suite"], run.get("job"))
         outcomes[name, run["dataset_date"]] = run["outcome"]
     return DatesPicture(days, tuple((gate, _signs(gate, days, outcomes)) for gate in shown))
 

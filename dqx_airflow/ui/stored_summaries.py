@@ -61,7 +61,7 @@ def _keep(client: StoreClient, runs: Sequence[TaskRun]) -> None:
     for run in runs:
         own = by_attempt.get(run.attempt_id)
         if own:
-            gate = gate_without_suite(own[0].run_key.gate, own[0].suite)
+            gate = gate_without_suite(own[0].run_key.gate, own[0].suite, own[0].job)
             combined = combined_report(own, gate)
             _kept[_key(run)] = Summary({**summary(combined, own), **summaries_of_parts(own)})
 

@@ -342,6 +342,7 @@ class GateReport:
     :param spark_version: the version of Spark in the session; None without Spark.
     :param ansi: whether SQL was evaluated in Spark's ANSI mode; None if unknown.
     :param engine_proof: what `dql doctor --prove` found about the engine; None without.
+    :param job: the name of the gate without a suite; None from an earlier version.
     """
 
     run_id: str
@@ -367,6 +368,7 @@ class GateReport:
     spark_version: str | None = None
     ansi: bool | None = None
     engine_proof: str | None = None
+    job: str | None = None
 
     @property
     def dates(self) -> str:

@@ -18,6 +18,7 @@ from dqx_airflow.errors import RequestError
 from dqx_airflow.results.runs import list_runs, read_report
 from dqx_airflow.values import (
     DatasetRef,
+    GateOrigin,
     GatePart,
     GateReport,
     GateRequest,
@@ -204,6 +205,7 @@ def test_suites_over_one_dataset_share_a_scan_and_promote_together(
     gate = request(tmp_path, FILLED, [orders], DATES[0], promote_to=(("orders", target),))
     positive = RunKey("test.gate/Positive", DATES[0], "manual")
     part = GatePart(positive, SourceFile("positive.dql", POSITIVE))
+    gate = replace(gate, origin=GateOrigin(job="test.gate"))
     alone = [run(replace(one, promote_to=())) for one in
              replace(gate, more=(part,), recompute=True).parts]  # fmt: skip
     both = replace(gate, more=(part,), recompute=True)
@@ -212,6 +214,7 @@ def test_suites_over_one_dataset_share_a_scan_and_promote_together(
     scans = jobs_so_far(spark) - before
     assert scans <= 3  # one pass, and one more for the rows that fail
     assert [report.outcome for report in reports] == [Outcome.PASSED, Outcome.BLOCKED]
+    assert [report.job for report in reports] == ["test.gate", "test.gate"]
     assert [verdicts(report) for report in reports] == [verdicts(report) for report in alone]
     assert not Path(target).exists()
     sound = replace(part, suite=SourceFile("positive.dql", POSITIVE.replace("> 1", "> 0")))

@@ -222,6 +222,7 @@ def test_suites_dates_and_reruns_agree_on_the_rows_that_go_on(
     both = replace(first, run_key=keys[0], more=parts, promote_slice=())
     reports = run(both)
     assert [report.outcome for report in reports] == [Outcome.WARNED] * 4
+    assert {report.job for report in reports} == {gate.run_key.gate}
     assert {report.left_out for report in reports} == {("4 of 100 rows of orders",)}
     for on in DAYS:
         assert numbers(tmp_path / "quarantine", on) == sorted(BAD | TWICE)

@@ -159,7 +159,8 @@ def test_a_dataset_on_both_sides_of_its_limits_has_not_moved_with_others() -> No
     ("gate", "dag"),
     [
         ("lake.gate", "lake"),
-        ("lake.gate/orders.dql", "lake"),
+        ("lake/orders", "lake/orders"),
+        ("lake/v1.orders", "lake/v1"),
         ("team.lake.gate", "team.lake"),
         ("orders_gate", "orders_gate"),
         ("", ""),

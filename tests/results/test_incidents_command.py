@@ -169,6 +169,8 @@ BASEL, BERN = (("store", "basel"),), (("store", "bern"),)
     [
         ({}, {}, False),
         ({}, {"gate": "shop/orders/nulls"}, False),
+        ({}, {"gate": "shop/orders/nulls", "suite": "nulls", "job": "shop/orders"}, False),
+        ({}, {"gate": "shop/orders/nulls", "suite": "nulls", "job": "shop/orders/nulls"}, True),
         ({}, {"gate": "shop/returns"}, True),
         ({}, {"gate": "shop"}, True),
         ({}, {"selection": SELECTED}, True),
@@ -186,7 +188,8 @@ def test_only_a_run_that_judges_the_same_ends_a_missing_report(
     key = replace(RUN_KEY, gate="shop/orders")
     ResultsStore(root).write(sample_report(1))
     write_missing_reports(StoredResults(root), request_of(key, **missing), "Spark failed")
-    options = {name: value for name, value in judged.items() if name != "gate"}
+    of_report = {name: judged[name] for name in ("suite", "job") if name in judged}
+    options = {name: judged[name] for name in judged if name not in ("gate", "suite", "job")}
     partial = PartialRun(SELECTED, 1, 2) if "selection" in judged else None
     report = sample_report(
         9,
@@ -194,6 +197,7 @@ def test_only_a_run_that_judges_the_same_ends_a_missing_report(
         outcome=Outcome.PASSED,
         partial=partial,
         slice=request_of(key, **options).slice,
+        **of_report,
     )
     now = datetime.now(timezone.utc) + timedelta(minutes=1)
     ResultsStore(root).write(replace(report, started_at=now, finished_at=now))

@@ -151,3 +151,21 @@ def test_a_gate_for_which_more_fails_later_is_an_alarm_of_its_own_from_then_on(
     assert same_as(FIRST, LATER) == {"shop.items": "shop.orders"}
     again = stopped(40, "shop.items", LOST, NULLS, run_key=RunKey("shop.items", ON, "run_2"))
     assert same_as(again) == {}
+
+
+def test_gates_with_slashes_in_their_names_are_not_one_gate_of_several_suites(
+    same_as: Callable[..., dict[str, str]],
+) -> None:
+    named = {"suite": "orders", "job": "shop.a/orders"}
+    other = {"suite": "items", "job": "shop.a/items"}
+    first = stopped(14, "shop.a/orders", FEW, **named)
+    later = stopped(20, "shop.a/items", LOST, **other)
+    assert same_as(first, later) == {"shop.a/items": "shop.a/orders"}
+
+
+def test_the_suites_of_a_gate_are_one_gate_whatever_its_name(
+    same_as: Callable[..., dict[str, str]],
+) -> None:
+    first = stopped(14, "shop.a/b/orders", FEW, suite="orders", job="shop.a/b")
+    later = stopped(20, "shop.a/b/items", LOST, suite="items", job="shop.a/b")
+    assert same_as(first, later) == {}
