@@ -18,6 +18,7 @@ from functools import lru_cache
 from itertools import islice, product
 from operator import attrgetter
 from pathlib import Path
+from types import new_class
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import get_parsing_context
@@ -238,20 +239,20 @@ def _require_sound_given(kind: type[Any], arguments: Mapping[str, Mapping[str, A
         return
     from airflow.sdk.definitions._internal.contextmanager import DagContext
 
+    properties = _properties(kind)
+    without = _without(kind, properties)
     mistakes = {}
     for task, given in arguments.items():
         complete = {**_default_args(given), **given}
         known = {name: complete.get(name, _default(kind, name)) for name in kind.checked_arguments}
         known |= {name: complete[name] for name in (*SPARK_ARGUMENTS, _REFUSED) if name in complete}
-        properties = _properties(kind)
-        gate = object.__new__(_without(kind, properties))
+        gate = object.__new__(without)
         gate.__dict__.update(known | dict.fromkeys(properties & known.keys(), LATER))
         examined = _examined(gate, given.get("dag") or DagContext.get_current())
         mistakes[task] = examined.mistakes if examined is not None else ()
     _require_none(mistakes)
 
 
-@lru_cache
 def _properties(kind: type[Any]) -> frozenset[str]:
     """The arguments that a class of gates keeps as properties: their values are known once the
     constructor has run."""
@@ -261,13 +262,16 @@ def _properties(kind: type[Any]) -> frozenset[str]:
     )
 
 
-@lru_cache
 def _without(kind: type[Any], properties: frozenset[str]) -> type[Any]:
     """A class of gates whose instances have attributes in the place of these properties."""
     if not properties:
         return kind
     same = {"__module__": kind.__module__, "__qualname__": kind.__qualname__}
-    return type(kind)(kind.__name__, (kind,), {**dict.fromkeys(properties), **same})
+    return new_class(
+        kind.__name__,
+        (kind,),
+        exec_body=lambda body: body.update({**dict.fromkeys(properties), **same}),
+    )
 
 
 def require_known(kind: type[Any], given: Mapping[str, Any]) -> None:

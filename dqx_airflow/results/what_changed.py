@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeAlias
 
 from dqx_airflow.diagnostics.verdicts import format_in_unit, format_percent
@@ -75,6 +76,30 @@ class Difference(str):
         return line
 
 
+class Arrived(str):
+    """A line about a commit or a file: `orders version 61, 2024-03-21 02:10:00 UTC: added ...`.
+
+    Its parts are the time `at`, None if it is unknown, the `words` about the rows, and `by`, the
+    operation that brought them; None of a line about several commits.
+    """
+
+    __slots__ = ("at", "by", "words")
+    at: datetime | None
+    words: str
+    by: str | None
+
+    @classmethod
+    def of(
+        cls, line: str, words: str, at: datetime | None = None, by: str | None = None
+    ) -> Arrived:
+        """The line with its parts."""
+        made = cls(line)
+        made.at = at
+        made.words = words
+        made.by = by
+        return made
+
+
 def changes_before(results: StoredResults, incident: Incident) -> tuple[tuple[str, Changes], ...]:
     """The changes before the first bad run of an incident, with the name of the gate: one entry for
     each suite that was bad.
@@ -132,7 +157,7 @@ def what_changed(judged: Sequence[GateReport], good: GateReport | None) -> Chang
     return {topic: lines for topic, lines in found.items() if lines}
 
 
-def _arrivals(dataset: DatasetSnapshot, good: DatasetSnapshot | None) -> Iterator[str]:
+def _arrivals(dataset: DatasetSnapshot, good: DatasetSnapshot | None) -> Iterator[Arrived]:
     """The commits and files that brought rows, the newest first; then the other new commits, of
     which those that changed nothing here are only counted."""
     known = good.version if good is not None and good.location == dataset.location else None
@@ -155,23 +180,29 @@ def _arrivals(dataset: DatasetSnapshot, good: DatasetSnapshot | None) -> Iterato
         named = f"version {versions[0]}"
         if len(versions) > 1:
             named = f"{len(versions)} commits, versions {min(versions)} to {max(versions)}"
-        yield f"{dataset.name}: {named}, added no files of this date"
+        line = f"{dataset.name}: {named}, added no files of this date"
+        yield Arrived.of(line, line)
 
 
-def _arrival(dataset: str, one: Arrival, known: int | None) -> str:
+def _arrival(dataset: str, one: Arrival, known: int | None) -> Arrived:
     """A commit or a file in words.
 
     :param known: the version of the last good run; None if that is unknown.
     """
     at = f"{one.at:%Y-%m-%d %H:%M:%S} UTC" if one.at else "at an unknown time"
     if not one.name.isdecimal():
-        return f"{dataset}: {one.name}, {at}, {one.size:,} bytes"
+        size = f"{one.size:,} bytes"
+        line = f"{dataset}: {one.name}, {at}, {size}"
+        return Arrived.of(line, f"{dataset}: {one.name}, {size}", one.at, one.by)
     files = f"{one.files or 'no'} file{'' if one.files == 1 else 's'} of this date"
     rows = "" if one.rows is None else f" with {one.rows:,} rows"
     removed = f", removed {one.removed}" if one.removed else ""
     is_new = known is None or int(one.name) > known
     old = "" if is_new else f"; already in the last good version {known}"
-    return f"{dataset} version {one.name}, {at}: added {files}{rows}{removed}; {one.by}{old}"
+    named = f"{dataset} version {one.name}"
+    added = f"added {files}{rows}{removed}"
+    line = f"{named}, {at}: {added}; {one.by}{old}"
+    return Arrived.of(line, f"{named}: {added}{old}", one.at, one.by)
 
 
 def _read_again(name: str, judged: Sequence[GateReport]) -> str:

@@ -7,6 +7,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from graphlib import TopologicalSorter
 from itertools import groupby
 from typing import Annotated, Any, TypeAlias
 
@@ -211,6 +212,15 @@ class DagGraph:
     def after(self, task_id: str) -> frozenset[str]:
         """All tasks downstream of a task."""
         return _reached(self.following, task_id)
+
+    def in_order_after(self, task_id: str) -> tuple[str, ...]:
+        """The same, each after those that it follows, else in the order of their ids."""
+        found = sorted(self.after(task_id))
+        order: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(found, ()))
+        for task in found:
+            for follower in self.following.get(task, ()):
+                order.add(follower, task)
+        return tuple(order.static_order())
 
     def before(self, task_id: str) -> frozenset[str]:
         """All tasks upstream of a task."""

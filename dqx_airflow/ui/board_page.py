@@ -354,7 +354,8 @@ def _rank(state: str) -> int:
 
 
 def _streak(cells: Sequence[Cell]) -> str:
-    """The duration of the status: `failing for 3 runs`."""
+    """The duration of the status: `failing for 3 runs`. What passed with a warning, or because
+    someone accepted it, is only not blocked."""
     decided = [cell.state for cell in _decided(cells)]
     if not decided:
         return ""
@@ -362,7 +363,7 @@ def _streak(cells: Sequence[Cell]) -> str:
     length = next(
         (index for index, state in enumerate(decided) if (state in _BAD) != is_bad), len(decided)
     )
-    status = "failing" if is_bad else "passing"
+    status = "failing" if is_bad else "passing" if decided[0] == "passed" else "not blocked"
     if length == 1 and len(decided) > 1:
         return f"{status} since this run"
     more = "+" if length == len(decided) and len(cells) >= DEPTH else ""

@@ -114,7 +114,7 @@ class HeldBack:
 
 @dataclass(frozen=True, slots=True)
 class Downstream:
-    """The tasks after a gate, in the order of their ids, the assets that these update, each with
+    """The tasks after a gate, as they follow each other, the assets that these update, each with
     the DAGs that are scheduled on it, and the next deadline of the run, if it has one."""
 
     tasks: tuple[str, ...]
@@ -124,7 +124,7 @@ class Downstream:
     @classmethod
     def of(cls, session: Any, dag_id: str, task_id: str, run_id: str) -> Downstream:
         """Queries Airflow for the tasks and the assets after a gate, in a run."""
-        after = tuple(sorted(airflow_dags.graph_of_dag(session, dag_id).after(task_id)))
+        after = airflow_dags.graph_of_dag(session, dag_id).in_order_after(task_id)
         assets = airflow_dags.assets_of(session, dag_id, [task_id, *after])
         return cls(after, assets, airflow_dags.deadline_of(session, dag_id, run_id))
 

@@ -42,7 +42,7 @@ from dqx_airflow.ui.api import PageRouter
 from dqx_airflow.ui.assertion_view import AssertionView, assertion_view, histories
 from dqx_airflow.ui.board_page import GateRow, gate_rows, with_closed_dates
 from dqx_airflow.ui.failing_rows import csv_of
-from dqx_airflow.ui.open_slices import key_of_slice, slices_of
+from dqx_airflow.ui.open_slices import OpenSlice, key_of_slice, slices_of
 from dqx_airflow.ui.questions import as_airflow_knows
 from dqx_airflow.ui.responses import form_token
 from dqx_airflow.ui.runs_without_report import runs_without_report
@@ -440,6 +440,7 @@ def _no_report_page(
         and (one.task.run_id, one.map_index) == (run.run_id, run.map_index)
     ]
     clearing = airflow_clearing.clearing_of(session, own[0].task) if own and own[0].task else None
+    short = _short_without_report(session, run, recent, slices.open) if own else None
     session.close()
     edits = visitor.may_edit(run.dag_id)
     objections = deciding.objections(
@@ -468,10 +469,43 @@ def _no_report_page(
             problem=problem,
         ),
         key=key_of_slice(own[0]) if own else "",
+        short=short,
         clearing=clearing,
         objections=objections,
         note_ids=deciding.note_ids(),
         token=form_token(visitor.user),
+    )
+
+
+def _short_without_report(
+    session: Any,
+    run: airflow.TaskRun,
+    recent: Sequence[airflow.TaskRun],
+    slices: Sequence[OpenSlice],
+) -> deciding.InShort | None:
+    """The answers about the open dates of a gate whose last run left no report; None if no date is
+    known.
+
+    :param recent: the last runs of the gate, of whose reports the target and the contract are.
+    :param slices: the open dates of the gate.
+    """
+    dates = [one.date for one in slices if one.date is not None]
+    if not dates:
+        return None
+    row = gate_rows(recent, {})[0]
+    return deciding.InShort(
+        since=min(dates),
+        found=run.ended,
+        worst=None,
+        failing="",
+        others=0,
+        held_back=deciding.HeldBack(None, len(dates), row.promotions),
+        answer="",
+        dataset="",
+        arrival=None,
+        downstream=deciding.Downstream.of(session, run.dag_id, run.task_id, run.run_id),
+        owners=airflow_dags.owners_of(session, run.dag_id),
+        contract=row.contracts[0] if row.contracts else None,
     )
 
 

@@ -41,7 +41,7 @@ from dqx_airflow.ui.airflow import TaskRef, TaskRun, part_of_path
 from dqx_airflow.ui.airflow_settings import known_results
 from dqx_airflow.ui.airflow_users import GetUserDep
 from dqx_airflow.ui.failing_rows import samples_of
-from dqx_airflow.ui.site import MENU
+from dqx_airflow.ui.site import MENU, SECTIONS
 from dqx_airflow.ui.store import StoreClient, client_of
 from dqx_airflow.ui.verdict_text import (
     clause_line,
@@ -302,6 +302,7 @@ def _environment() -> Environment:
     environment.globals["strip_of"] = strip_of
     environment.globals["as_of"] = _as_of
     environment.globals["menu"] = MENU
+    environment.globals["sections"] = SECTIONS
     environment.globals["style"] = Markup(STYLE)  # noqa: S704 (our own file)
     environment.globals["script"] = Markup(SCRIPT)  # noqa: S704 (our own file)
     environment.tests["web_address"] = _is_web_address
@@ -343,14 +344,20 @@ def _timestamp(value: date | datetime | None) -> str:
 
 
 def _ago(value: datetime) -> str:
-    """The elapsed time, or the time to come, in its largest unit: `2 hours ago`, `in 2 hours`."""
+    """The elapsed time in its largest unit, and the time to come in two, since it is a deadline:
+    `2 hours ago`, `in 1 h 59 min`."""
     past = (datetime.now(timezone.utc) - _utc(value)).total_seconds()
-    words = " ".join(format_duration(abs(past)).split()[:2])
     if past >= 60:
-        return f"{words} ago"
-    if past <= -60:
-        return f"in {words}"
-    return "just now" if past >= 0 else "in less than a minute"
+        return f"{' '.join(format_duration(past).split()[:2])} ago"
+    if past >= 0:
+        return "just now"
+    minutes = int(-past // 60)
+    if minutes == 0:
+        return "in less than a minute"
+    parts = ((minutes // 1440, "d"), (minutes // 60 % 24, "h"), (minutes % 60, "min"))
+    first = next(place for place, (count, _) in enumerate(parts) if count)
+    shown = [f"{count} {unit}" for count, unit in parts[first : first + 2] if count]
+    return f"in {' '.join(shown)}"
 
 
 def _short(value: datetime) -> str:

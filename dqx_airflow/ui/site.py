@@ -42,5 +42,16 @@ PAGES = (
 
 MENU = tuple(page for page in PAGES if page.label)
 
+SECTIONS = {
+    "gate.html": "board",
+    "no_report.html": "board",
+    "mapped.html": "board",
+    "runs.html": "board",
+    "incident.html": "slices",
+    "dataset.html": "datasets",
+    "contract.html": "contracts",
+}
+"""The address of the page in the menu to which a page about one thing belongs, by its template."""
+
 MODULES = tuple(dict.fromkeys(page.module for page in PAGES))
 """The modules with the routes of pages, each once."""

@@ -117,7 +117,8 @@ def _targets_of(
 
 
 def _picture(client: StoreClient, gates: Sequence[GateDates]) -> DatesPicture:
-    """The last dates of the first gates of the list."""
+    """The last dates of the first gates of the list, from the first one on of which any has a
+    report."""
     shown = gates[:_GATES_SHOWN]
     dates = [one.date for gate in shown for one in gate.slices if one.date is not None]
     if not dates:
@@ -135,7 +136,9 @@ def _picture(client: StoreClient, gates: Sequence[GateDates]) -> DatesPicture:
     for run in sorted(runs, key=lambda row: as_utc(row["finished_at"])):
         name = gate_without_suite(run["gate"], run["suite"], run.get("job"))
         outcomes[name, run["dataset_date"]] = run["outcome"]
-    return DatesPicture(days, tuple((gate, _signs(gate, days, outcomes)) for gate in shown))
+    rows = tuple((gate, _signs(gate, days, outcomes)) for gate in shown)
+    first = min(place for _, signs in rows for place, sign in enumerate(signs) if sign.state)
+    return DatesPicture(days[first:], tuple((gate, signs[first:]) for gate, signs in rows))
 
 
 def _signs(

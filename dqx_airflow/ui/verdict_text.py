@@ -52,14 +52,20 @@ def grouped(text: str) -> str:
 
 
 _COMPARISONS = ("<", ">", "=", "!")
+_COMPARED = re.compile(r"([<>=!]=? )(-?[0-9]{5,}(?:\.[0-9]+)?)(.*)")
 _NONE_ALLOWED = re.compile(r"== 0(?: [a-z ]+)?")
 
 
 def limit_words(verdict: Verdict) -> str:
-    """The limit beside a value: `limit < 2%`, `limit 0`, `expected between 1 and 5`."""
+    """The limit beside a value: `limit < 2%`, `limit > 10,000`, `limit 0`, `expected between 1 and
+    5`."""
     expected = verdict.expected
     if _NONE_ALLOWED.fullmatch(expected):
         return "limit 0"
+    compared = _COMPARED.fullmatch(expected)
+    if compared is not None:
+        comparison, number, unit = compared.groups()
+        return f"limit {comparison}{grouped(number)}{unit}"
     return f"{'limit' if expected.startswith(_COMPARISONS) else 'expected'} {expected}"
 
 

@@ -39,7 +39,7 @@ def test_the_tab_shows_the_outcome_and_every_assertion(tab: Get, scene: Scene) -
 def test_failing_rows_are_shown_as_they_are_stored(tab: Get, scene: Scene) -> None:
     scene.ran(report_of())
     text = Html(tab().text).text
-    assert "why day id tax_id id is null 2024-03-20 NULL ***" in text
+    assert "Each row: id is null day id tax_id 2024-03-20 NULL ***" in text
 
 
 def test_the_failing_line_of_the_suite_is_marked(tab: Get, scene: Scene) -> None:

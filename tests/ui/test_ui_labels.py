@@ -457,7 +457,7 @@ def test_two_gates_with_one_cause_say_so_and_causes_are_counted(get: Get, scene:
     assert (slices["total"], slices["causes"]) == (3, 2)
     named = {one["task_id"]: one["same_cause_as"] for one in slices["rows"]}
     assert named == {"gate": "", "second": "lake.gate", "third": ""}
-    assert "3 dates are not good, of 2 causes" in Html(get("slices", "eve").text).text
+    assert "3 dates are open, of 2 causes" in Html(get("slices", "eve").text).text
     alerts = get("api/v1/alerts", "eve").json()
     assert (alerts["total"], alerts["causes"]) == (4, 2)
 

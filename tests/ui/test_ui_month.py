@@ -140,7 +140,7 @@ def test_a_month_is_decided_on_the_pages_alone(scene: Scene, look: Callable[...,
 
     # The last one waits for an answer, which Airflow takes.
     left = look("slices", "eve")
-    assert "1 date is not good: 1 waiting" in left.text
+    assert "1 date is open: 1 waiting" in left.text
     href = "document.querySelector('td a[target=_top]').getAttribute('href')"
     assert str(left.run(href)).endswith("/required_actions")
     assert len(person.clicks) <= 11

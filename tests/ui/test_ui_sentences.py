@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import datetime, timedelta, timezone, tzinfo
 
 import pytest
 
@@ -56,6 +57,34 @@ def test_a_failure_is_a_sentence_about_the_data(
     assert sentence_of(failed(expression, expected, value)) == sentence
 
 
+@pytest.mark.parametrize(
+    ("to_come", "words"),
+    [
+        (timedelta(hours=2, seconds=-30), "in 1 h 59 min"),
+        (timedelta(hours=2, seconds=30), "in 2 h"),
+        (timedelta(minutes=25, seconds=30), "in 25 min"),
+        (timedelta(days=3, hours=4, minutes=50), "in 3 d 4 h"),
+        (timedelta(seconds=30), "in less than a minute"),
+        (timedelta(hours=-2, minutes=-50), "2 hours ago"),
+    ],
+)
+def test_a_deadline_is_given_to_the_minute_and_an_age_is_not(
+    to_come: timedelta, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dqx_airflow.ui import responses
+
+    now = datetime(2024, 3, 20, 3, tzinfo=timezone.utc)
+
+    class Clock(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Clock:
+            return cls.fromtimestamp(now.timestamp(), tz)
+
+    monkeypatch.setattr(responses, "datetime", Clock)
+    template = responses._environment().from_string("{{ at|ago }}")
+    assert template.render(at=now + to_come) == words
+
+
 def test_what_has_no_value_says_why() -> None:
     from dqx_airflow.ui.verdict_text import sentence_of
 
@@ -80,6 +109,9 @@ def test_groups_and_profiles_keep_their_metric() -> None:
         ("== 0", "limit 0"),
         ("< MAX (2%)", "limit < MAX (2%)"),
         ("between 1 and 5", "expected between 1 and 5"),
+        ("> 10000", "limit > 10,000"),
+        ("<= 12480.5 rows", "limit <= 12,480.5 rows"),
+        ("< 2026", "limit < 2026"),
     ],
 )
 def test_a_limit_stands_beside_its_value(expected: str, limit: str) -> None:

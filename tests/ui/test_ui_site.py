@@ -69,6 +69,21 @@ def test_every_page_has_the_menu_with_its_own_entry_marked(get: Get, scene: Scen
         assert current == [page.address]
 
 
+def test_a_page_about_one_thing_marks_the_entry_that_leads_to_it(
+    get: Get, tab: Get, scene: Scene
+) -> None:
+    scene.ran(report_of(contract=EnforcedContract("orders", "2.3.0", "odcs")))
+    runs = get("runs?dag_id=lake&task_id=gate")
+    incident = get("incident?dag_id=lake&task_id=gate")
+    dataset = get("dataset?location=s3://lake/orders")
+    contract = get("contract?id=orders")
+    marked = [
+        [link["href"] for link in Html(page.text).all("a", **{"aria-current": "true"})]
+        for page in (tab(), runs, incident, dataset, contract)
+    ]
+    assert marked == [["board"], ["board"], ["slices"], ["datasets"], ["contracts"]]
+
+
 def test_every_page_can_be_reached_by_links(get: Get, tab: Get, scene: Scene) -> None:
     from dqx_airflow.ui.site import PAGES
 

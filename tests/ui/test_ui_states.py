@@ -235,6 +235,8 @@ def test_a_date_without_a_report_is_closed_on_its_page(
     page = Html(get(NO_REPORT_TAB, "eve").text)
     (form,) = [fields for fields in page.forms if fields.get("kind") == "closed"]
     assert json_of(get, NO_REPORT_TAB)["open"]
+    for words in ("since data of 2024-03-20", "how bad not checked 1 open date", "waits nothing"):
+        assert words in page.text
     for user in ("ada", "ben", None):
         assert post("slices", user, **form, reason="not needed").status_code in (401, 403, 404)
     assert post("slices", **form, reason=" ").status_code == 400
@@ -642,7 +644,7 @@ def test_a_list_of_open_dates_shows_what_each_lacks_and_clears_only_what_is_chec
     scene.days("bpb", datasets=HELD)
     html = get("slices", "eve").text
     page = Html(html)
-    assert "2 dates are not good : 2 blocked. 516 rows held back." in page.text
+    assert "2 dates are open : 2 blocked. 516 rows held back." in page.text
     assert "lake.gate → s3://lake/silver · owner ada · 2 dates" in page.text
     words = "50% of orders have no id orders.id.null_share · P0 · 1 of 2 failed 258 rows"
     assert f"2024-03-18 ✕ blocked {words}" in page.text

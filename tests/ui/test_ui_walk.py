@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, datetime, timedelta, timezone
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -162,6 +163,15 @@ def shop(scene: Scene) -> None:
         sources = (SUITE,) if is_bad else (EARLIER,)
         scene.ran(report, dag_id="shop", number=100 + back, sources=sources)
     scene.chain("up", "gate", "publish", "down", dag_id="shop")
+    for number, (back, task_id) in enumerate(product((0, 1), ("publish", "down")), 500):
+        scene.task(
+            "shop",
+            task_id,
+            on=DAY - timedelta(days=back),
+            state="upstream_failed",
+            operator="EmptyOperator",
+            number=number,
+        )
     scene.dag("shop_down")
     scene.due(UNTIL + timedelta(hours=2), "shop")
     scene.updates("publish", "shop_ok", "shop_down", dag_id="shop")
@@ -324,7 +334,7 @@ TOPS = """
 """
 
 
-@pytest.mark.parametrize("name", ["gate", "gate-waiting", "gate-broken", "incident"])
+@pytest.mark.parametrize("name", ["gate", "gate-waiting", "gate-broken", "no-report", "incident"])
 def test_each_answer_is_found_at_the_top(
     furnished: Scene, look: Callable[..., Page], name: str
 ) -> None:

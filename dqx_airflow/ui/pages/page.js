@@ -42,14 +42,18 @@
   const clock = (time) => `${format.format(new Date(time)).slice(11)} ${named(new Date(time))}`;
   const short = (time) => format.format(new Date(time)).slice(5, 16);
 
-  const UNITS = [["day", 86400], ["hour", 3600], ["minute", 60]];
+  const UNITS = [["day", "d", 86400], ["hour", "h", 3600], ["minute", "min", 60]];
   const age = (time) => {
     const seconds = (Date.now() - new Date(time)) / 1000;
-    const [unit, length] = UNITS.find(([, one]) => Math.abs(seconds) >= one) ?? [];
-    if (!unit) return seconds < 0 ? "in less than a minute" : "just now";
+    const first = UNITS.findIndex(([, , length]) => Math.abs(seconds) >= length);
+    if (first < 0) return seconds < 0 ? "in less than a minute" : "just now";
+    const [unit, sign, length] = UNITS[first];
     const count = Math.floor(Math.abs(seconds) / length);
-    const words = `${count} ${unit}${count === 1 ? "" : "s"}`;
-    return seconds < 0 ? `in ${words}` : `${words} ago`;
+    if (seconds >= 0) return `${count} ${unit}${count === 1 ? "" : "s"} ago`;
+    // A deadline has two units: of two hours, the minutes count.
+    const [, nextSign, nextLength] = UNITS[first + 1] ?? [];
+    const next = nextLength ? Math.floor((-seconds % length) / nextLength) : 0;
+    return `in ${count} ${sign}${next ? ` ${next} ${nextSign}` : ""}`;
   };
   const countAges = (root) => {
     for (const time of root.querySelectorAll("time[data-ago]")) {
