@@ -52,6 +52,10 @@ class ColumnTable:
 _LEVEL = re.compile(r"[^=]+=.*")
 """A folder of a partition, as Hive names it."""
 
+_BLOCK_BYTES = 16 * 2**20
+"""How much of a text file becomes a chunk. Arrow's own megabyte is too small for long rows of JSON,
+and makes hundreds of chunks of a large file, each with a cost in every step."""
+
 _ROW = re.compile(r"(Expected \d+ columns, got \d+):.*")
 _QUOTED = re.compile(r"'.*'")
 
@@ -62,11 +66,14 @@ def read_files(
     use: Callable[[ColumnTable], T],
     options: tuple[tuple[str, str], ...] = (),
     version: int | str | None = None,
+    only: pa.Field | None = None,
 ) -> T:
     """A result computed from the table at a path.
 
     :param options: the options of Spark's reader.
     :param version: of a Delta table, or the ISO timestamp at which it was the newest.
+    :param only: the one column that is used, with its type: of CSV and JSON the others are not
+        converted.
     :raises DatasetError: there is none, or it cannot be read.
     """
     format_name = file_format or format_of(place)
@@ -74,7 +81,7 @@ def read_files(
         message = f"{place} has the format {format_name}"
         raise DatasetError(message, f"a draft reads only {', '.join(FORMATS)}")
     try:
-        taken = replace(ReaderOptions.of(format_name, options), version=version)
+        taken = replace(ReaderOptions.of(format_name, options), version=version, only=only)
         return use(_READERS[format_name](place, taken))
     except DqxError:
         raise
@@ -148,10 +155,12 @@ _OPTIONS_WITHOUT_EFFECT = ("inferschema", "mode", "enforceschema", "columnprunin
 
 @dataclass(frozen=True, slots=True)
 class ReaderOptions:
-    """The options that a draft supports, in lower case, and the version of a Delta table."""
+    """The options that a draft supports, in lower case, the version of a Delta table, and the one
+    column that is used."""
 
     given: dict[str, str]
     version: int | str | None = None
+    only: pa.Field | None = None
 
     @classmethod
     def of(cls, file_format: str, options: tuple[tuple[str, str], ...]) -> ReaderOptions:
@@ -176,6 +185,7 @@ class ReaderOptions:
 
     def reading(self) -> pa.csv.ReadOptions:
         return pa.csv.ReadOptions(
+            block_size=_BLOCK_BYTES,
             encoding=self.given.get("encoding", "utf8"),
             autogenerate_column_names=not self.has_header,
         )
@@ -234,9 +244,13 @@ def _parquet(place: str, _: ReaderOptions) -> ColumnTable:
     partitions = {
         name: "date"
         for name in table.names
-        if name not in inside and _is_all(_DATE, texts_of(table.column(name)))
+        if name not in inside and _are_dates(table.column(name))
     }
     return replace(table, types=table.types | partitions)
+
+
+def _are_dates(column: Any) -> bool:
+    return _is_all(_DATE, pa.chunked_array([texts_of(pc.unique(column))]))
 
 
 def _of_dataset(dataset: Any) -> ColumnTable:
@@ -258,6 +272,7 @@ def _csv(place: str, options: ReaderOptions) -> ColumnTable:
             null_values=["", *options.null_values],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
+            include_columns=[options.only.name] if options.only and options.has_header else None,
         )
         table = pa.csv.read_csv(file, reading, parsing, convert)
         if not options.has_header:
@@ -299,9 +314,14 @@ def column_table(rows: Any) -> ColumnTable:
     )
 
 
-def _json(place: str, _: ReaderOptions) -> ColumnTable:
+def _json(place: str, options: ReaderOptions) -> ColumnTable:
     files = _files(Path(place), (".json", ".jsonl", ".ndjson")) or [Path(place)]
-    parts = [pa.json.read_json(file) for file in files]
+    reading = pa.json.ReadOptions(block_size=_BLOCK_BYTES)
+    parsing = None
+    if options.only is not None:
+        schema = pa.schema([options.only])
+        parsing = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+    parts = [pa.json.read_json(file, reading, parsing) for file in files]
     table = pa.concat_tables(parts, promote_options="permissive")
     types = {field.name: _spark_type(field.type, has_zone=True) for field in table.schema}
     return ColumnTable(
@@ -342,8 +362,15 @@ def _typed(texts: Any) -> tuple[str, Any]:
 
 
 def _is_all(pattern: str, texts: Any) -> bool:
-    is_match = pc.all(pc.match_substring_regex(texts, f"^({pattern})$")).as_py()
-    return is_match is True
+    """True if there are strings, and all of them match. The chunks after the first with another
+    string are not searched: most columns show what they are at their beginning."""
+    has_match = False
+    for chunk in texts.chunks:
+        is_match = pc.all(pc.match_substring_regex(chunk, f"^({pattern})$")).as_py()
+        if is_match is False:
+            return False
+        has_match = has_match or is_match is True
+    return has_match
 
 
 def _spark_type(kind: Any, *, has_zone: bool = False) -> str:

@@ -3,11 +3,9 @@ each day, by its date column."""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
-from fractions import Fraction
 from typing import Any
 
 import numpy
@@ -114,22 +112,29 @@ def profile_of_last_days(table: ColumnTable, ref: DatasetRef, place: str, days: 
     return _profile(table, ref, place, None)
 
 
-def profile_of_days(of_days: DayRows, ref: DatasetRef, place: str) -> Seen:
+def profile_of_days(
+    of_days: DayRows, ref: DatasetRef, place: str, known: SeenDays | None = None
+) -> Seen:
     """The profile of rows with days, to which a column adds the figures of each day when it is
-    read."""
+    read.
+
+    :param known: the figures of these and of other days, which are not measured again.
+    """
     seen = SeenDays(of_days.column, of_days.rows)
+    if known is not None:
+        seen = known.on_days(of_days.rows)
     table = of_days.table
 
     def column(name: str) -> Any:
         values = table.column(name)
-        if values.null_count:
+        if values.null_count and name not in seen.nulls:
             nulls = ((on, part.null_count) for on, part in of_days.by_day(values))
             seen.nulls[name] = {on: count for on, count in nulls if count}
         family = family_of(table.types[name])
-        if family is Family.NUMBER and len(values):
+        if family is Family.NUMBER and len(values) and name not in seen.numbers:
             seen.numbers[name] = _numbers_of_days(of_days.by_day(values))
-        elif family is Family.TEXT:
-            seen.rare[name] = _share_of_rare(of_days.by_day(values), seen.rows)
+        elif family is Family.TEXT and name not in seen.texts:
+            seen.texts[name] = _texts_of_days(of_days.by_day(values))
         return values
 
     return _profile(replace(table, column=column), ref, place, seen)
@@ -141,22 +146,17 @@ def _profile(table: ColumnTable, ref: DatasetRef, place: str, days: SeenDays | N
     return Seen(ref.name, profile, days, newest_timestamp(table, profile))
 
 
-def _share_of_rare(by_day: Iterable[tuple[date, Any]], rows: Mapping[date, int]) -> Fraction:
-    """The largest share of the rows of a day whose strings are on no other day; 1 if there are too
-    many strings for a set."""
-    found: dict[str, tuple[date, int] | None] = {}
+def _texts_of_days(by_day: Iterable[tuple[date, Any]]) -> dict[date, dict[str, int]] | None:
+    """The rows with each string on each day; None if there are too many strings for a set."""
+    found: set[str] = set()
+    counts_of_days = {}
     for on, part in by_day:
         counts = pc.value_counts(texts_of(part).drop_null())
         if len(counts) > MOST_VALUES or len(found) > MOST_VALUES:
-            return Fraction(1)
-        for entry in counts.to_pylist():
-            text = entry["values"]
-            found[text] = None if text in found else (on, entry["counts"])
-    rare: dict[date, int] = defaultdict(int)
-    for one in found.values():
-        if one is not None:
-            rare[one[0]] += one[1]
-    return max((Fraction(count, rows[on]) for on, count in rare.items()), default=Fraction(0))
+            return None
+        counts_of_days[on] = {entry["values"]: entry["counts"] for entry in counts.to_pylist()}
+        found |= counts_of_days[on].keys()
+    return counts_of_days
 
 
 def _numbers_of_days(by_day: Iterable[tuple[date, Any]]) -> dict[date, tuple[float, float, float]]:
@@ -201,8 +201,13 @@ def _dates(column: Any, ref: DatasetRef) -> Any:
     if pa.types.is_dictionary(kind):
         column = pc.cast(column, kind.value_type)
     if pa.types.is_string(column.type) and ref.date_format is None:
+        if isinstance(column, pa.ChunkedArray):
+            column = column.combine_chunks()
+        # To read a date takes much longer than to find the rows that have the same.
+        texts = pc.dictionary_encode(column)
         try:
-            return pc.cast(pc.utf8_slice_codeunits(column, 0, 10), pa.date32())
+            dates = pc.cast(pc.utf8_slice_codeunits(texts.dictionary, 0, 10), pa.date32())
+            return dates.take(texts.indices)
         except pa.ArrowInvalid as error:
             raise DatasetError(
                 f"{ref.date_column} of {ref.name} contains strings that are not dates",

@@ -8,11 +8,13 @@ what was observed.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from statistics import median
+from typing import TypeVar
 
 from dqx_airflow.contracts.dialects.rule_names import slug
 from dqx_airflow.contracts.drafting import ObservedColumn, ObservedTable
@@ -48,16 +50,47 @@ _RARE_ROOM, _MOST_RARE = Fraction(3, 2), Fraction(1, 10)
 have fewer rows, too; and from which share on the values of a column are new ones every day."""
 
 
+Figure = TypeVar("Figure")
+
+
 @dataclass(frozen=True, slots=True)
 class SeenDays:
     """The days of a dataset, by its date column: rows, and by column NULL values, minimum, maximum
-    and mean of numbers, and the largest share of a day's rows with strings of no other day."""
+    and mean of numbers, and the rows with each string; None if there are too many strings."""
 
     column: str
     rows: Mapping[date, int]
     nulls: dict[str, Mapping[date, int]] = field(default_factory=dict)
     numbers: dict[str, Mapping[date, tuple[float, float, float]]] = field(default_factory=dict)
-    rare: dict[str, Fraction] = field(default_factory=dict)
+    texts: dict[str, Mapping[date, Mapping[str, int]] | None] = field(default_factory=dict)
+
+    def on_days(self, rows: Mapping[date, int]) -> SeenDays:
+        """The figures of some of the days; without columns that have too many strings on all of
+        them, which may have few on these."""
+
+        def part(by_day: Mapping[date, Figure]) -> dict[date, Figure]:
+            return {on: figure for on, figure in by_day.items() if on in rows}
+
+        return SeenDays(
+            self.column,
+            rows,
+            nulls={name: part(by_day) for name, by_day in self.nulls.items()},
+            numbers={name: part(by_day) for name, by_day in self.numbers.items()},
+            texts={name: part(by_day) for name, by_day in self.texts.items() if by_day is not None},
+        )
+
+    def share_of_rare(self, column: str) -> Fraction:
+        """The largest share of a day's rows with strings of no other day; 1 if there are too many
+        strings to know, 0 for a column of something else."""
+        by_day = self.texts.get(column, {})
+        if by_day is None:
+            return Fraction(1)
+        days = Counter(text for counts in by_day.values() for text in counts)
+        shares = (
+            Fraction(sum(count for text, count in counts.items() if days[text] == 1), self.rows[on])
+            for on, counts in by_day.items()
+        )
+        return max(shares, default=Fraction(0))
 
     def is_part_of_the_date(self, column: str) -> bool:
         """True for a number that follows from the date, such as its month."""
@@ -264,7 +297,7 @@ class _Suggestions:
 
     def _sets_and_forms(self, column: ObservedColumn) -> Iterator[str]:
         shown_name, rows = show_name(column.name), self._seen.table.rows - column.nulls
-        rare = self._days.rare.get(column.name, Fraction(0)) if self._days else Fraction(0)
+        rare = self._days.share_of_rare(column.name) if self._days else Fraction(0)
         if column.values and rare <= _MOST_RARE:
             listed = ", ".join(map(show_text, column.values))
             evidence = f"{len(column.values)} different values in {rows} rows"

@@ -13,7 +13,7 @@ from dqx_airflow.metrics.types import spark_type_of_arrow
 from dqx_airflow.tuning.column_tables import ColumnTable
 from dqx_airflow.tuning.lake.calls import ExpectedClaim, expected_claims
 from dqx_airflow.tuning.lake.past_claims import PastClaim, past_claims
-from dqx_airflow.tuning.observed_days import day_rows
+from dqx_airflow.tuning.observed_days import day_rows, profile_of_days
 from dqx_airflow.values import DatasetRef
 
 NOW = datetime(2026, 11, 28, tzinfo=timezone.utc)
@@ -43,7 +43,10 @@ def table(change: Callable[[dict[str, list[Any]]], None] = lambda _: None) -> Co
 def judged(columns: ColumnTable) -> tuple[dict[str, tuple[int, int]], tuple[int, int]]:
     """The judged and failed days by claim, and the days with a failure."""
     ref = DatasetRef("orders", path="orders", date_column="ds")
-    claims, failing = past_claims(day_rows(columns, ref, 30), ref, NOW)
+    rows = day_rows(columns, ref, 30)
+    claims, failing = past_claims(rows, ref, NOW)
+    seen = profile_of_days(rows, ref, "orders").days
+    assert past_claims(rows, ref, NOW, seen=seen) == (claims, failing), "with what is known already"
     return {claim.name: (claim.judged, claim.failed) for claim in claims}, failing
 
 
@@ -73,6 +76,11 @@ def unknown(columns: dict[str, list[Any]]) -> None:
         columns["status"][rows_of(day)[0]] = "void"
 
 
+def various(columns: dict[str, list[Any]]) -> None:
+    for row in rows_of(2):
+        columns["status"][row] = f"state {row}"  # too many strings for a set, but not before
+
+
 def malformed(columns: dict[str, list[Any]]) -> None:
     columns["sku"][rows_of(4)[5]] = "a-1"
 
@@ -97,6 +105,7 @@ def few(columns: dict[str, list[Any]]) -> None:
     [
         (repeated, "orders.key", 1),
         (unknown, "orders.status.values", 2),
+        (various, "orders.status.values", 1),
         (malformed, "orders.sku.form", 1),
         (missing, "orders.amount.filled", 1),
         (larger, "orders.watch.mean.amount", 1),

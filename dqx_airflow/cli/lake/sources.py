@@ -26,6 +26,7 @@ from dqx_airflow.tuning.lake.reading import read_table_files
 from dqx_airflow.values import DatasetRef
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 T = TypeVar("T")
@@ -104,15 +105,18 @@ class LakeSources:
                 return True
         return False
 
-    def read(self, table: FoundTable, use: Callable[[ColumnTable], T]) -> T:
+    def read(
+        self, table: FoundTable, use: Callable[[ColumnTable], T], only: pa.Field | None = None
+    ) -> T:
         """A result computed from the columns of a table.
 
+        :param only: the one column that is used, with its type.
         :raises DatasetError: it cannot be read.
         """
         if not table.table:
-            return read_table_files(table, use)
+            return read_table_files(table, use, only)
         if table.format == iceberg_tables.FORMAT:
-            return self._iceberg.read(table, use)
+            return self._iceberg.read(table, use, only)
         from dqx_airflow.cli.spark import columns_of
 
         return use(columns_of(self._session(), table.table))

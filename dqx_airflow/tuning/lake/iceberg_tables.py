@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fnmatch import fnmatchcase
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dqx_airflow.errors import DatasetError, RequestError, first_line
 from dqx_airflow.tuning.column_tables import ColumnTable, column_table
 from dqx_airflow.tuning.lake.found_tables import FoundTable, table_of_catalog
 from dqx_airflow.values.redact import redact
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 T = TypeVar("T")
 
@@ -58,14 +61,18 @@ class IcebergTables:
             raise DatasetError(message) from error
         return [_found(opened, catalog, name) for name in names]
 
-    def read(self, table: FoundTable, use: Callable[[ColumnTable], T]) -> T:
+    def read(
+        self, table: FoundTable, use: Callable[[ColumnTable], T], only: pa.Field | None = None
+    ) -> T:
         """A result computed from the newest snapshot of a table.
 
+        :param only: the one column that is used.
         :raises DatasetError: it cannot be read.
         """
         catalog, *name = table.place.split(".")
         try:
-            scan = self._catalog(catalog).load_table(tuple(name)).scan()
+            wanted = ("*",) if only is None else (only.name,)
+            scan = self._catalog(catalog).load_table(tuple(name)).scan(selected_fields=wanted)
             size = sum(task.file.file_size_in_bytes for task in scan.plan_files())
             rows = scan.to_arrow() if size <= _MOST_BYTES else None
         except Exception as error:

@@ -29,7 +29,7 @@ from dqx_airflow.results.past_days import PastDay
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.column_tables import ColumnTable, texts_of
 from dqx_airflow.tuning.observed_days import DayRows, profile_of_days
-from dqx_airflow.tuning.suggested import Seen, watched_parts
+from dqx_airflow.tuning.suggested import Seen, SeenDays, watched_parts
 from dqx_airflow.tuning.table_profile import distinct_count
 from dqx_airflow.values import DatasetRef, MetricValue, SourceFile, Status
 
@@ -58,19 +58,24 @@ class PastClaim:
 
 
 def past_claims(
-    of_days: DayRows, ref: DatasetRef, now: datetime, learnt_before: date | None = None
+    of_days: DayRows,
+    ref: DatasetRef,
+    now: datetime,
+    learnt_before: date | None = None,
+    seen: SeenDays | None = None,
 ) -> tuple[tuple[PastClaim, ...], tuple[int, int]]:
     """The claims on the last days of a table; and on how many days at least one of them failed, of
     how many days. All zero for a table with too few days.
 
     :param learnt_before: the first day that the draft has not seen; by default after two thirds of
         the days.
+    :param seen: the figures of the days that the draft of all days has measured.
     """
     days = list(of_days.rows)
     if len(days) < _FEWEST_DAYS:
         return (), (0, 0)
     cut = learnt_before or days[int(len(days) * _LEARNT)]
-    known = profile_of_days(of_days.before(cut), ref, str(ref.path))
+    known = profile_of_days(of_days.before(cut), ref, str(ref.path), seen)
     suite = _suite(known, ref, of_days.table, now)
     if suite is None:
         return (), (0, 0)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from dqx_airflow.tuning.column_tables import ColumnTable, read_files
 from dqx_airflow.tuning.lake.found_tables import FoundTable
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 T = TypeVar("T")
 
@@ -14,13 +17,20 @@ T = TypeVar("T")
 class ReadTable(Protocol):
     """Reads a table, and computes a result from its columns."""
 
-    def __call__(self, table: FoundTable, use: Callable[[ColumnTable], T]) -> T:
-        """:raises DatasetError: the table cannot be read."""
+    def __call__(
+        self, table: FoundTable, use: Callable[[ColumnTable], T], only: pa.Field | None = None
+    ) -> T:
+        """:param only: the one column that is used, with its type.
+        :raises DatasetError: the table cannot be read.
+        """
 
 
-def read_table_files(table: FoundTable, use: Callable[[ColumnTable], T]) -> T:
+def read_table_files(
+    table: FoundTable, use: Callable[[ColumnTable], T], only: pa.Field | None = None
+) -> T:
     """A result computed from the files of a table.
 
+    :param only: the one column that is used, with its type.
     :raises DatasetError: they cannot be read.
     """
-    return read_files(table.path, table.format, use, table.options)
+    return read_files(table.path, table.format, use, table.options, only=only)

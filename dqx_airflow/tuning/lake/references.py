@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from dqx_airflow.dql.watches import is_named_like_a_key
 from dqx_airflow.errors import DqxError
 from dqx_airflow.metrics.types import WHOLE_SIZES, Family, family_of
-from dqx_airflow.tuning.column_tables import ColumnTable, texts_of
+from dqx_airflow.tuning.column_tables import ColumnTable
 from dqx_airflow.tuning.lake.reading import ReadTable, read_table_files
 from dqx_airflow.tuning.lake.table_draft import DraftedColumn, TableDraft
 
@@ -116,12 +116,13 @@ def _values_of(draft: TableDraft, column: DraftedColumn, read: ReadTable) -> Any
     :raises DatasetError: the table can no longer be read.
     """
 
+    only = pa.field(column.name, pa.string() if _is_text(column) else pa.int64())
+
     def values_in(table: ColumnTable) -> Any:
-        values = table.column(column.name)
-        values = texts_of(values) if _is_text(column) else pc.cast(values, pa.int64())
+        values = pc.cast(table.column(column.name), only.type)
         return values.combine_chunks() if isinstance(values, pa.ChunkedArray) else values
 
-    return read(draft.table, values_in)
+    return read(draft.table, values_in, only)
 
 
 def _candidates(drafts: Sequence[TableDraft]) -> Iterator[_Candidate]:

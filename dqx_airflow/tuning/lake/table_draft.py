@@ -142,7 +142,7 @@ def _drafted(table: FoundTable, columns: ColumnTable, days: int, now: datetime) 
         of_days = day_rows(columns, ref, days)
         of_days = replace(of_days, table=_kept_in_memory(of_days.table))
         seen = profile_of_days(of_days, ref, ref.location)
-        claims, failing_days = past_claims(of_days, ref, now)
+        claims, failing_days = past_claims(of_days, ref, now, seen=seen.days)
     key = _meant_key(seen.table)
     seen = replace(seen, table=replace(seen.table, place=table.place, key=key))
     newest = max(seen.days.rows) if seen.days else seen.table.newest
@@ -197,12 +197,15 @@ def _kept_in_memory(columns: ColumnTable) -> ColumnTable:
     """The table, whose columns are kept when they were read, up to a number of bytes: the past days
     are judged on the same rows."""
     kept: dict[str, Any] = {}
+    free = _MOST_KEPT
 
     def column(name: str) -> Any:
+        nonlocal free
         if name not in kept:
             values = columns.column(name)
-            if sum(one.nbytes for one in kept.values()) + values.nbytes > _MOST_KEPT:
+            if values.nbytes > free:
                 return values
+            free -= values.nbytes
             kept[name] = values
         return kept[name]
 
