@@ -20,6 +20,7 @@ from dqx_airflow.contracts.diff.kinds import KINDS, Change
 from dqx_airflow.contracts.diff.wording import Wording, compare_wording
 from dqx_airflow.contracts.field_types import narrower_types
 from dqx_airflow.contracts.model import Field, Model, Renamed, Rule
+from dqx_airflow.dql.nodes import DEFAULT_SEVERITY
 from dqx_airflow.metrics.types import parts_of
 from dqx_airflow.values import FieldSource, Span
 from dqx_airflow.values.files import table_rows
@@ -85,6 +86,11 @@ def _item_text(item: object) -> str:
     if isinstance(item, FieldSource):
         return f"{item.name}.{item.field}"
     return demands.literal_text(item)
+
+
+def verb_of(old: object, new: object) -> str:
+    """What happened to an element of which one version may be missing, which None stands for."""
+    return "is added" if old is None else "is removed" if new is None else "changes"
 
 
 def compare_values(
@@ -200,12 +206,14 @@ def _compared_rules(
     if _given_name(old) != _given_name(new):
         message = f"`{old.name}` is renamed to `{new.name}`"
         yield place.change("rule_described", old.name, new.name, message)
-    if old.severity is not new.severity:
-        severities = tuple(str(rule.severity or "none") for rule in (old, new))
+    severities = tuple(str(rule.severity or DEFAULT_SEVERITY) for rule in (old, new))
+    if severities[0] != severities[1]:
         yield place.change("severity_changed", *severities, name=new.name)
-    if (old.description, old.dimension, old.tags) != (new.description, new.dimension, new.tags):
-        message = f"`{new.name}` has a changed description"
-        yield place.change("rule_described", old.description, new.description, message)
+    for what in ("description", "dimension", "tags"):
+        before, after = shown(getattr(old, what)), shown(getattr(new, what))
+        if before != after:
+            message = f"the {what} of `{new.name}` {verb_of(before, after)}"
+            yield place.change("rule_described", before, after, message)
 
 
 def _given_name(rule: Rule) -> str | None:

@@ -26,6 +26,7 @@ from dqx_airflow.contracts.diff.columns import (
     not_shown,
     renamed_models,
     shown_items,
+    verb_of,
 )
 from dqx_airflow.contracts.diff.kinds import Change, Diff
 from dqx_airflow.contracts.diff.wording import Wording, compare_wording
@@ -61,6 +62,9 @@ def compare_clauses(
     known = _Reported.of(changes, old, new)
     parts_of_rules = _parts_of_rules(before, after) | _parts_of_rules(after, before)
     rated = _rules_with_other_severity(before, changes) | _rules_with_other_severity(after, changes)
+    sourced = [_names(change.path) for change in changes if change.kind.name == "lineage_changed"]
+    found: list[tuple[_Keys, _Leaf | None, _Leaf | None]] = []
+    items_reported: set[_Keys] = set()
     for path in dict.fromkeys((*before, *after)):
         old_leaf = before.get(path)
         new_leaf = after.get(path)
@@ -71,10 +75,17 @@ def compare_clauses(
         names = names.union(*(leaf.columns for leaf in (old_leaf, new_leaf) if leaf))
         if path[-1] == "severity" and path[:-1] in rated:
             continue
-        if come_and_gone & names or known.has(names, *texts) or known.has_rule(old_leaf, new_leaf):
+        if "lineage" in path and any(of_column <= names for of_column in sourced):
             continue
-        if parts_of_rules.isdisjoint(path[:end] for end in range(1, len(path))):
-            yield _change(path, old_leaf, new_leaf, reader_of(new.dialect).change_kinds)
+        if come_and_gone & names or known.has(names, *texts) or known.has_rule(old_leaf, new_leaf):
+            items_reported.add(path[:-1])
+        elif parts_of_rules.isdisjoint(path[:end] for end in range(1, len(path))):
+            found.append((path, old_leaf, new_leaf))
+    for path, old_leaf, new_leaf in found:
+        # The name of an item that came or went says no more than what it holds does.
+        if path[-1] in _NAMING_KEYS and path[:-1] in items_reported and not (old_leaf and new_leaf):
+            continue
+        yield _change(path, old_leaf, new_leaf, reader_of(new.dialect).change_kinds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +191,11 @@ def _named(path: _Keys, names: dict[_Keys, str]) -> _Keys:
     return tuple(names.get(path[: place + 1], part) for place, part in enumerate(path))
 
 
+def _names(path: str) -> frozenset[str]:
+    """The names of the elements on a path."""
+    return frozenset(_NAME.findall(path))
+
+
 def _text_of(leaf: _Leaf | None) -> str | None:
     """The text of a clause; `null` is equivalent to no clause."""
     return leaf.text if leaf is not None and leaf.text not in _NOTHING else None
@@ -200,11 +216,10 @@ def _change(
         pairs = (path[-1:], *pairwise(path))
         kind = next((name for part, name in special if part in pairs), kind)
     shown = ".".join(path).replace(".[", "[")
-    verb = "is added" if old is None else "is removed" if new is None else "changes"
     place = ContractLocation(shown, old.span if old else None, new.span if new else None)
     before = old.text if old else None
     after = new.text if new else None
-    return place.change(kind, before, after, f"{shown} {verb}")
+    return place.change(kind, before, after, f"{shown} {verb_of(old, new)}")
 
 
 @dataclass(slots=True)
@@ -223,12 +238,14 @@ class _Reported:
     def of(cls, changes: Collection[Change], old: Contract, new: Contract) -> _Reported:
         known = cls()
         known._add(frozenset(), (old.version, new.version))
+        # `odcs` writes the version of its format with a "v".
+        known._add(frozenset(), (f"v{old.dialect_version}", f"v{new.dialect_version}"))
         for change in changes:
             known.paths.update(_reported_paths(change))
             known.spans |= {change.old_span, change.new_span}
             before, after = _listed(change.old), _listed(change.new)
             known._add(
-                frozenset(_NAME.findall(change.column or "")),
+                _names(change.column or ""),
                 (change.old, change.new),
                 *((item, None) for item in before - after),
                 *((None, item) for item in after - before),
