@@ -132,6 +132,8 @@ MAPPINGS = {
         "variables": lambda key: {key: "x"},
     },
 }
+BESIDE = {"promote_valid": {"promote_to": "lake/silver", "quarantine": "lake/rejected"}}
+"""What an argument cannot be without."""
 NO_NAMES = ("", " ", "\u200b", None, 5, True, ("a", "b"))
 
 
@@ -143,7 +145,8 @@ NO_NAMES = ("", " ", "\u200b", None, 5, True, ("a", "b"))
 def test_a_key_of_a_mapping_that_is_not_a_name_is_one_mistake(
     operators: ModuleType, folder: Path, kind: str, argument: str, key: Any
 ) -> None:
-    gate = made(operators, kind, **{argument: MAPPINGS[kind][argument](key)})
+    given = {argument: MAPPINGS[kind][argument](key), **BESIDE.get(argument, {})}
+    gate = made(operators, kind, **given)
     wanted = f"{argument} has {key!r} as a name: write a string with a visible character"
     assert mistakes(gate, folder) == wanted
     with pytest.raises(Exception, match="as a name: write a string with a visible character"):

@@ -17,6 +17,8 @@ from typer.testing import CliRunner
 from dqx_airflow import MemoryDatabase, StoredDatabase, Suite
 from dqx_airflow.cli.main import app
 from dqx_airflow.errors import RequestError
+from dqx_airflow.plan.measurements import Measurements
+from dqx_airflow.results.past_days import PastDay
 from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.schema import LABELS_SCHEMA
 from dqx_airflow.results.store import ResultsStore
@@ -135,6 +137,16 @@ def test_the_commands_know_each_instance(case: Case, here: Path) -> None:
     for line in case.block("sh").text.splitlines():
         transcript.append(f"$ {line}\n{dql(line)}")
     case.expect("".join(transcript))
+
+
+def test_an_instance_is_the_data_that_it_reads_whatever_its_index() -> None:
+    def of(place: str, map_index: int) -> PastDay:
+        return PastDay(
+            date(2024, 12, 1), Measurements(reads={"orders": place}), map_index=map_index
+        )
+
+    assert of("lake/eu", 0).instance == of("lake/eu", 1).instance != of("lake/us", 0).instance
+    assert of("lake/eu", -1).instance is None, "the gate is not mapped"
 
 
 def test_labels_without_a_map_index_are_about_the_instance_that_was_labelled(here: Path) -> None:
