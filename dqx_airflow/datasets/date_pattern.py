@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import date
+from functools import lru_cache
 
 ISO = "yyyy-MM-dd"
 
@@ -26,6 +27,8 @@ class DatePatternError(ValueError):
     """The error of an invalid date pattern."""
 
 
+# A date is compared with the bounds of each file.
+@lru_cache(maxsize=4096)
 def date_text(pattern: str, on: date) -> str:
     """The date in the format of a pattern, the same as from Spark's `date_format`.
 

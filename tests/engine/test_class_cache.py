@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,23 @@ def test_a_jvm_that_wrote_nothing_or_failed_is_not_asked_again(
     assert cache.archive() is None
     assert options(env) == ""
     assert [file.suffix for file in tmp_path.iterdir()] == [".none"]
+
+
+def test_a_killed_process_leaves_nothing_for_long(tmp_path: Path) -> None:
+    env = {CACHE: str(tmp_path)}
+    cache = class_cache.cache_for({}, {**os.environ, **env})
+    assert cache is not None
+    killed, at_work = tmp_path / f"{cache.key}.1.tmp", tmp_path / f"{cache.key}.2.tmp"
+    for file in (killed, at_work):
+        file.write_bytes(b"half")
+    two_days_ago = time.time() - 2 * 24 * 3600
+    os.utime(killed, (two_days_ago, two_days_ago))
+    cache.keep(cache.begun(), has_ended_well=False)
+    assert (killed.exists(), at_work.exists()) == (False, True)
+    assert not cache.is_due()
+    (mark,) = tmp_path.glob("*.none")
+    os.utime(mark, (two_days_ago, two_days_ago - 30 * 24 * 3600))
+    assert cache.is_due(), "it is tried again after a month"
 
 
 def test_there_is_no_cache_unless_asked_for_nor_for_a_spark_elsewhere(tmp_path: Path) -> None:

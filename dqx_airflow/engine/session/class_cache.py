@@ -15,6 +15,7 @@ import hashlib
 import os
 import re
 import subprocess
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ CACHE = "DQX_JVM_CACHE"
 _SUFFIX = ".jsa"
 _LONGEST_END_S = 600
 _MOST_ARCHIVES = 3
+_DAY_S = 24 * 3600
 _OWN_ARCHIVE = re.compile(r"SharedArchiveFile|ArchiveClassesAtExit|Xshare|AutoCreateShared")
 _OF_CLASSES = ("spark.jars", "spark.driver.extra", "spark.driver.memory", "spark.driver.userClass")
 """The settings that change what a JVM loads, or whether it can use an archive."""
@@ -62,15 +64,16 @@ class ClassCache:
         return self.folder / f"{self.key}.none"
 
     def is_due(self) -> bool:
-        """True unless a JVM wrote no archive before."""
-        return not self._none.exists()
+        """True unless a JVM wrote no archive in the last 30 days: a full disk passes."""
+        return not self._none.exists() or _age_s(self._none) > 30 * _DAY_S
 
     def begun(self) -> Path:
         """The file that the JVM of this process writes."""
         return self.folder / f"{self.key}.{os.getpid()}.tmp"
 
     def keep(self, made: Path, *, has_ended_well: bool) -> None:
-        """Takes the file that a JVM wrote when it ended, and removes the oldest archives."""
+        """Takes the file that a JVM wrote when it ended. Removes the oldest archives, and what
+        processes left that were killed."""
         if has_ended_well and made.is_file():
             made.replace(self.folder / f"{self.key}-{made.stat().st_size}{_SUFFIX}")
             by_age = sorted(self._archives("*"), key=lambda file: file.stat().st_mtime_ns)
@@ -79,9 +82,16 @@ class ClassCache:
         else:
             made.unlink(missing_ok=True)
             self._none.touch()
+        for file in self.folder.glob("*.tmp"):
+            if _age_s(file) > _DAY_S:
+                file.unlink(missing_ok=True)
 
     def _archives(self, key: str) -> list[Path]:
         return list(self.folder.glob(f"{key}-*{_SUFFIX}"))
+
+
+def _age_s(file: Path) -> float:
+    return time.time() - file.stat().st_mtime
 
 
 def with_cached_classes(
