@@ -36,6 +36,7 @@ MistakeName: TypeAlias = Literal[
     "no_variables_yet",
     "unknown_variable",
     "no_variable",
+    "a_suite",
     "product",
     "older_odcs",
     "other_product",

@@ -20,7 +20,7 @@ from dqx_airflow.contracts.unknown_keys import unknown_keys
 from dqx_airflow.contracts.variables import Variables
 from dqx_airflow.contracts.yaml_reader import read_document
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean, errors_of
-from dqx_airflow.values import SourceFile
+from dqx_airflow.values import SourceFile, Span
 
 _WITHOUT = ("3.0", "3.1")
 """The versions of ODCS without variables."""
@@ -56,7 +56,11 @@ def read_contract(
     :param variables: the values of variables in the contract; None keeps references to variables as
         text, for callers that only store the contract.
     """
-    document = read_document(source)
+    if source.name.endswith(".dql"):
+        first = Span(source.name, 1, 1, 1, 2)
+        document = Document(source, None, (mistake("a_suite", first, file=source.name),))
+    else:
+        document = read_document(source)
     diagnostics = list(document.diagnostics)
     sources = {source.name: source.text}
     contract = None

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.document import DEEPEST, Document, find, plain_value
 from dqx_airflow.contracts.mistakes import MistakeName
+from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.contracts.yaml_reader import MOST_NODES, read_document
 from dqx_airflow.diagnostics import draw
 from dqx_airflow.values import SourceFile
@@ -149,6 +150,14 @@ def test_a_number_that_fits_nowhere_is_an_error_or_an_unsupported_clause(
 
 def test_a_tab_is_named_in_the_message() -> None:
     assert "tab in the indentation" in drawn("a:\n\tb: 1")
+
+
+def test_a_suite_is_not_a_contract() -> None:
+    for statement in ("assert num_rows() > 0", "assert each row: a > 0"):
+        text = f'suite "S" {{\n  check "C" on o {{\n    {statement}\n  }}\n}}\n'
+        (found,) = read_contract(SourceFile("suites/o.dql", text)).errors
+        assert found.message == "this is a DQL suite, not a contract"
+        assert found.help == "check it with `dql check suites/o.dql`"
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# nothing", "---", "null"])
