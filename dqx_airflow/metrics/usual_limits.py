@@ -1,18 +1,19 @@
 """The limits of what is usual for a metric on a day, from its values on the days before.
 
 The expected value is level x weekday x day of the month or holiday, fitted by medians, so that a
-few incidents do not move it. The factors multiply; shares and small counts are added up on the
-scale of their square roots, where their noise is about the same at every size. The level is the
-median of the last four weeks. A day may as well be at the median of the last three: a shift or a
-campaign alarms twice, and the way back not at all. What is far from the level does not become one
-by itself: after a change of unit each day alarms until a person says that it is fine. The distance
-of the limits comes from the errors of the forecast on days without an issue: five standard
-deviations, or more where the tail of these errors is heavy; of volumes half as much again. Errors
-of a volume are factors, those of a mean, a maximum or a percentile shares of its level: as a
-factor, five times the level would be within the noise of a maximum that varies by half. Limits of
-anything but a volume are farther away while few weeks are known: errors of days from which the
-factors were fitted are smaller than those of the next day. Shares of few rows have the noise of
-counting these.
+few incidents do not move it. There are no weekdays where chance makes days differ as much: in a few
+weeks, three or four noisy days would make a factor. The factors multiply; shares and small counts
+are added up on the scale of their square roots, where their noise is about the same at every size.
+The level is the median of the last four weeks. A day may as well be at the median of the last
+three: a shift or a campaign alarms twice, and the way back not at all. What is far from the level
+does not become one by itself: after a change of unit each day alarms until a person says that it is
+fine. The distance of the limits comes from the errors of the forecast on days without an issue:
+five standard deviations, or more where the tail of these errors is heavy; of volumes half as much
+again. Errors of a volume are factors, those of a mean, a maximum or a percentile shares of its
+level: as a factor, five times the level would be within the noise of a maximum that varies by half.
+Limits of anything but a volume are farther away while few weeks are known: errors of days from
+which the factors were fitted are smaller than those of the next day. Shares of few rows have the
+noise of counting these.
 
 numpy computes many days at once: a backtest requests all days of an assertion together.
 """
@@ -105,6 +106,8 @@ _SIGMAS_OF_OFTEN = 1.2816
 """The number of standard deviations that this share of normal errors is within."""
 _MOST_OFTEN = 0.5
 """The largest share of the level that such errors are of it: a half or a double is no noise."""
+_CHI_SQUARED = 16.8
+"""What chance exceeds in 1% of the cases, with six degrees of freedom: those of seven weekdays."""
 _CLEAR = 4.0
 _DOUBT = 2.0
 _MOST_SEEN = 8
@@ -444,9 +447,7 @@ class _Fit:
         for _ in range(2):
             weeks = (values - effects[:, :length]).reshape(rows, length // 7, 7)
             level = _median(weeks - weekday)[:, :, None]
-            factors = _median((weeks - level).transpose(0, 2, 1))
-            enough = (~np.isnan(weeks)).sum(1) >= _FEWEST_WEEKS
-            weekday = np.where(enough, np.nan_to_num(factors), 0)[:, None, :]
+            weekday = _weekday_effects(weeks - level)[:, None, :]
             effects, doubts, names = events.effects(
                 values - np.repeat(level[:, :, 0], 7, 1) - np.tile(weekday[:, 0], length // 7)
             )
@@ -595,6 +596,24 @@ class _Fit:
             if abs(month) >= 0.005:
                 parts.append(f"{'growth' if month > 0 else 'decline'} {abs(month):.1%} a month")
         return ", ".join(parts)
+
+
+def _weekday_effects(errors: Floats) -> Floats:
+    """The effect of each weekday, from the errors of whole weeks; none for any of them where chance
+    alone makes weekdays differ as much, such as in a few weeks of noisy days."""
+    import numpy as np
+
+    effects = _median(errors.transpose(0, 2, 1))
+    known = (~np.isnan(errors)).sum(1)
+    effects = np.where(known >= _FEWEST_WEEKS, np.nan_to_num(effects), 0)
+    rest = np.abs(errors - effects[:, None, :])
+    weeks = np.maximum(known.mean(1), _FEWEST_WEEKS)
+    # Medians of few days are near them: C. Croux, P. Rousseeuw, Time-efficient algorithms for two
+    # highly robust estimators of scale, 1992, has factors within 5% of this one.
+    spread = _SIGMA_OF_MEDIAN * _median(rest.reshape(len(rest), -1)) * weeks / (weeks - 1)
+    error = 1.25 * np.fmax(spread, 1e-12)[:, None] / np.sqrt(np.maximum(known, 1))
+    is_shown = np.square(effects / error).sum(1) > _CHI_SQUARED
+    return np.where(is_shown[:, None], effects, 0)
 
 
 def _before(known: Floats, length: int, every: int = 1) -> Floats:

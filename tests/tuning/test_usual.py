@@ -311,6 +311,42 @@ def test_a_mean_shows_its_factors_too() -> None:
 
 
 @pytest.mark.parametrize("kind", Kind)
+def test_weekdays_that_differ_by_chance_have_no_factor(kind: Kind) -> None:
+    """In four weeks, four days make a factor. If it is noise, the next day's limits are wrong."""
+    with_factor = 0
+    for seed in range(40):
+        chance = random.Random(seed)
+        values = [10_000 * chance.lognormvariate(0, 0.3) for _ in range(28)]
+        (limits,) = usual_limits([DayBefore(LAST, values)], kind)
+        assert limits is not None
+        with_factor += "Friday" in limits.text
+    assert with_factor <= 4
+
+
+@pytest.mark.parametrize("kind", Kind)
+@pytest.mark.parametrize(("known", "weekend"), [(21, 0.5), (28, 0.6), (126, 0.9)])
+def test_weekdays_that_differ_clearly_have_one_factor_each(
+    kind: Kind, known: int, weekend: float
+) -> None:
+    """Three weeks show a half, eighteen show a tenth; the other weekdays have their factor, too."""
+    chance = random.Random(5)
+    dates = [LAST - timedelta(days=known - number) for number in range(known + 2)]
+    values = [
+        1000 * (weekend if on.weekday() >= 5 else 1) * chance.lognormvariate(0, 0.05)
+        for on in dates
+    ]
+    friday, saturday = (
+        usual_limits([DayBefore(dates[end], values[end - known : end])], kind)[0]
+        for end in (known, known + 1)
+    )
+    assert friday is not None
+    assert saturday is not None
+    assert saturday.expected == pytest.approx(1000 * weekend, rel=0.06)
+    assert friday.expected == pytest.approx(1000, rel=0.06)
+    assert "Saturday" in saturday.text
+
+
+@pytest.mark.parametrize("kind", Kind)
 def test_a_fifth_of_incidents_without_labels_does_not_let_another_pass(kind: Kind) -> None:
     passed = 0
     for seed in range(20):
