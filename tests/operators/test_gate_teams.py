@@ -135,11 +135,11 @@ def test_a_user_sees_and_decides_only_what_the_gates_of_the_own_team_found(
         assert other not in text, listing
     assert [page(airflow, of(dag_id))[0] for dag_id in (own, other)] == [200, 403]
     assert page(airflow, f"api/v1/{of(other)}")[0] == 403
-    decision = {"kind": "closed", "text": "not mine"}
+    decision = {"kind": "closed", "reason": "not mine"}
     own_form = form_of(page(airflow, of(own))[1])
     stolen = {**form, "token": own_form["token"], **decision}
     assert page(airflow, "incident", stolen)[0] == 404
-    status, _ = page(airflow, "incident", {**own_form, **decision, "text": f"by {own}"})
+    status, _ = page(airflow, "incident", {**own_form, **decision, "reason": f"by {own}"})
     assert status == 200
     gates = [f"{dag_id}.gate" for dag_id in USERS]
     texts = [note.text for note in notes_from(str(airflow.home / "results"), gates, DAY, DAY)]

@@ -64,6 +64,11 @@ _SOME_RECORD = (
     f'{SOME_LINE}; set multiLine="true" if values have line breaks, or declare the columns with '
     'schema="...", with which such a line is a failing row'
 )
+_NOT_CONVERTED = re.compile(
+    r"Parquet column cannot be converted in file (?P<path>.+?)\. "
+    r"Column: \[(?P<column>.+?)\], Expected: (?P<expected>.+?), Found: (?P<actual>\w+)"
+)
+"""The message of Spark 3.5, where the condition has no parameters."""
 _JAVA_CLASS = re.compile(r"^(\w+\.)+\w+: ")
 
 
@@ -141,6 +146,8 @@ def _explained(error: PySparkException) -> str:
     if (raised := _raised(error)) is not None:
         return raised
     lines = [first_line(cause) for cause in _chain(error)]
+    if (converted := _NOT_CONVERTED.search("\n".join(lines))) is not None:
+        return _of_another_type(**converted.groupdict())
     is_malformed = any("[MALFORMED_" in line for line in lines)
     if not condition_of(error).startswith(_UNREADABLE):
         return _SOME_RECORD if is_malformed else lines[0]
@@ -150,12 +157,8 @@ def _explained(error: PySparkException) -> str:
         return f"{path} cannot be read: {_SOME_RECORD}"
     if condition_of(error).endswith(_OTHER_TYPE):
         column = about.get("column", "a column").strip("[]")
-        return (
-            f"{path} cannot be read: column '{column}' is of the Parquet type "
-            f"{about.get('actualType', 'of another file')} there, and read as "
-            f"{about.get('expectedType', 'another type')}, as in the first file or in schema; "
-            "write the files with one type, or select the files of one type by a glob"
-        )
+        actual = about.get("actualType", "of another file")
+        return _of_another_type(path, column, about.get("expectedType", "another type"), actual)
     if "FILE_NOT_EXIST" in lines[0]:
         return f"{path} cannot be read: it no longer exists"
     for cause in _chain(error):
@@ -163,6 +166,14 @@ def _explained(error: PySparkException) -> str:
         if fault is not None:
             return f"{path} cannot be read: {fault}"
     return f"{path} cannot be read: {_JAVA_CLASS.sub('', lines[-1])}"
+
+
+def _of_another_type(path: str, column: str, expected: str, actual: str) -> str:
+    return (
+        f"{path} cannot be read: column '{column}' is of the Parquet type {actual} there, and read "
+        f"as {expected}, as in the first file or in schema; write the files with one type, or "
+        "select the files of one type by a glob"
+    )
 
 
 def cause_of(error: PySparkException) -> str:
