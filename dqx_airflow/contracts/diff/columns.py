@@ -210,10 +210,10 @@ def _compared_rules(
     if severities[0] != severities[1]:
         yield place.change("severity_changed", *severities, name=new.name)
     for what in ("description", "dimension", "tags"):
-        before, after = shown(getattr(old, what)), shown(getattr(new, what))
-        if before != after:
-            message = f"the {what} of `{new.name}` {verb_of(before, after)}"
-            yield place.change("rule_described", before, after, message)
+        described, redescribed = shown(getattr(old, what)), shown(getattr(new, what))
+        if described != redescribed:
+            message = f"the {what} of `{new.name}` {verb_of(described, redescribed)}"
+            yield place.change("rule_described", described, redescribed, message)
 
 
 def _given_name(rule: Rule) -> str | None:
