@@ -236,6 +236,30 @@ def test_of_jobs_that_begin_a_request_at_once_one_judges_it(
     assert not reports.judged(gates)
 
 
+@pytest.mark.more
+def test_two_jobs_of_a_batch_at_once_check_each_gate_once(
+    spark: Any, tmp_path: Path, orders: DatasetRef, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As when the worker of the first one was lost, and its job was not."""
+    gates = [
+        gate_request(
+            tmp_path, f"lake.gate{number}", orders, promote_to=(("orders", str(tmp_path / target)),)
+        )
+        for number, target in enumerate(("first", "second", "third", "fourth"))
+    ]
+    batch = batch_of(*gates, at_once=2)
+    with ThreadPoolExecutor(2) as pool:
+        jobs = [pool.submit(main, to_arguments(batch), lambda _: spark) for _ in range(2)]
+    assert [job.result() for job in jobs] == [0, 0]
+    assert capsys.readouterr().err.count("left to its own task") == len(gates)
+    for gate in gates:
+        report = taken(batch, gate)
+        assert report is not None
+        assert report.run_key == gate.run_key
+        ((_, target),) = gate.promote_to
+        assert DeltaTable(target).to_pyarrow_table().num_rows == ORDERS.num_rows
+
+
 def test_masked_values_are_not_in_the_files_of_a_batch(spark: Any, tmp_path: Path) -> None:
     people = pa.table({"id": [1, 2], "email": ["ann@secret.example", "bob@secret.example"]})
     ref = replace(delta(tmp_path, "orders", people), masked=("email",), keys=("id",))
@@ -291,6 +315,63 @@ def test_vacuum_deletes_the_old_files_of_all_batches(
     assert vacuum(root)[-1].table != "_dqx_batches"
 
 
+def started(folder: Path, batch: BatchRequest) -> subprocess.Popen[bytes]:
+    """The job of a batch, as a process group of its own."""
+    return subprocess.Popen(
+        [
+            str(PROGRAMS / "spark-submit"),
+            *("--master", "local[1]", "--conf", "spark.log.level=ERROR"),
+            str(shipped("spark_jobs/gate_job.py")),
+            *(FILE_FLAG, store_request(locate(batch.results_root), batch)),
+        ],
+        env=environment(DQX_TEST=str(folder)),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def wait_until_begun(job: subprocess.Popen[bytes], batch: BatchRequest, gate: GateRequest) -> None:
+    end = time.monotonic() + 300
+    while gate in reports_in(batch).open_requests(batch.requests):
+        assert time.monotonic() < end
+        assert job.poll() is None
+        time.sleep(0.2)
+
+
+@pytest.mark.e2e
+@pytest.mark.nightly
+def test_a_gate_that_ends_after_its_deadline_leaves_no_report(
+    tmp_path: Path, orders: DatasetRef
+) -> None:
+    """Its driver stood still meanwhile, as on a suspended machine, and no timer went off."""
+    query = "SELECT max(a.id * b.id % 7) AS id FROM range(30000) a CROSS JOIN range(30000) b"
+    late = gate_request(
+        tmp_path,
+        "lake.late",
+        DatasetRef("orders", query=query),
+        rule="assert maximum(id) > 0",
+        timeout_s=10.0,
+    )
+    last = gate_request(tmp_path, "lake.last", orders, timeout_s=300.0)
+    batch = batch_of(late, last)
+    job = started(tmp_path, batch)
+    try:
+        wait_until_begun(job, batch, late)
+        os.killpg(job.pid, signal.SIGSTOP)
+        time.sleep(12)
+        os.killpg(job.pid, signal.SIGCONT)
+        assert job.wait(300) == 0
+    finally:
+        if job.poll() is None:
+            os.killpg(job.pid, signal.SIGKILL)
+            job.wait()
+    assert taken(batch, late) is None
+    report = taken(batch, last)
+    assert report is not None
+    assert report.outcome is Outcome.PASSED
+
+
 @pytest.mark.e2e
 @pytest.mark.slow
 def test_a_killed_job_leaves_the_reports_that_were_done(tmp_path: Path, orders: DatasetRef) -> None:
@@ -301,24 +382,9 @@ def test_a_killed_job_leaves_the_reports_that_were_done(tmp_path: Path, orders: 
     last = gate_request(tmp_path, "lake.last", orders)
     batch = batch_of(first, endless, last)
     reports = reports_in(batch)
-    address = store_request(locate(batch.results_root), batch)
-    job = subprocess.Popen(
-        [
-            str(PROGRAMS / "spark-submit"),
-            *("--master", "local[1]", "--conf", "spark.log.level=ERROR"),
-            *(str(shipped("spark_jobs/gate_job.py")), FILE_FLAG, address),
-        ],
-        env=environment(DQX_TEST=str(tmp_path)),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
+    job = started(tmp_path, batch)
     try:
-        end = time.monotonic() + 300
-        while endless not in begun(reports, batch):
-            assert time.monotonic() < end
-            assert job.poll() is None
-            time.sleep(0.2)
+        wait_until_begun(job, batch, endless)
     finally:
         os.killpg(job.pid, signal.SIGKILL)
         job.wait()
@@ -330,8 +396,3 @@ def test_a_killed_job_leaves_the_reports_that_were_done(tmp_path: Path, orders: 
     assert taken(batch, endless) is None
     assert taken(batch, last) is None
     assert not (tmp_path / "results" / "runs").exists()
-
-
-def begun(reports: BatchReports, batch: BatchRequest) -> list[GateRequest]:
-    waiting = reports.open_requests(batch.requests)
-    return [one for one in batch.requests if one not in waiting]
