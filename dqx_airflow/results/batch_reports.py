@@ -12,8 +12,9 @@ contains:
     D.report   the reports, one for each date and suite of the gate
     D.taken    the log whose first commit names the attempt that has looked for them
 
-The digest covers everything in a request except for its attempt. So a gate whose templates rendered
-otherwise, or whose suite has changed, finds nothing, and neither does a later attempt.
+The digest covers everything in a request except for its attempt, and its parent run in lineage,
+which depends on the number of the attempt. So a gate whose templates rendered otherwise, or whose
+suite has changed, finds nothing, and neither does a later attempt.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ _DEPTH_OF_RUN = 3
 
 
 def digest_of(request: GateRequest) -> str:
-    """The digest of a request without its attempt, 64 characters."""
-    text = to_json(replace(request, attempt=_NO_ATTEMPT))
+    """The digest of a request without its attempt and its parent run, 64 characters."""
+    text = to_json(replace(request, attempt=_NO_ATTEMPT, parent=None))
     return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -152,6 +152,20 @@ def test_a_batch_that_is_cleared_in_a_running_run_leaves_nothing_from_before(
     assert len(spark_submit.calls) == 2
 
 
+@pytest.mark.parametrize("tries", [0, 1])
+def test_gates_take_their_reports_from_a_batch_that_was_cleared_with_them(
+    scene: Scene, spark_submit: SparkSubmit, tries: int
+) -> None:
+    """Those that had not begun before are in their first attempt, and the others in a later one."""
+    scene.batch(scene.gate("orders"), retries=1)
+    spark_submit.will("passed", "blocked")
+    scene.ends("batch", "batch 1", max_tries=1)
+    scene.run.clear_number = 1
+    scene.ends("batch", "batch 2", try_number=2, max_tries=2)
+    assert scene.ends("orders", try_number=tries + 1) == "GateBlockedError"
+    assert len(spark_submit.calls) == 2
+
+
 def test_a_batch_that_is_cleared_while_it_runs_leaves_nothing_from_before(
     scene: Scene, spark_submit: SparkSubmit
 ) -> None:
