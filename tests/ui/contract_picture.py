@@ -13,7 +13,7 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import timedelta
@@ -51,7 +51,7 @@ _BROKEN = {
 def main(folder: Path) -> None:
     with (
         TemporaryDirectory(ignore_cleanup_errors=True) as home,
-        _server(Path(home)) as (address, token),
+        api_server(Path(home), _fill) as (address, token),
         TemporaryDirectory() as profile,
         chromium(PROGRAM, Path(profile)) as page,
     ):
@@ -63,8 +63,11 @@ def main(folder: Path) -> None:
 
 
 @contextmanager
-def _server(home: Path) -> Iterator[tuple[str, str]]:
-    """Airflow's API server with the history: its address, and the token of its one user."""
+def api_server(home: Path, fill: Callable[[Path], None]) -> Iterator[tuple[str, str]]:
+    """Airflow's API server: its address, and the token of its one user.
+
+    :param fill: writes the history, given the place of the results store.
+    """
     os.environ |= {
         "AIRFLOW_HOME": str(home),
         "AIRFLOW__API_AUTH__JWT_SECRET": "of this picture only; " * 4,
@@ -81,7 +84,7 @@ def _server(home: Path) -> Iterator[tuple[str, str]]:
     from airflow.api_fastapi.auth.managers.simple.user import SimpleAuthManagerUser
 
     app = create_app(apps="core")
-    _fill(home / "results")
+    fill(home / "results")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
