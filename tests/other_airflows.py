@@ -27,12 +27,12 @@ TESTS = (
             *("gate_ask", "gate_assets", "gate_notifications", "gate_states", "gate_webhooks"),
             *("gate_decorators", "gate_trigger_rules", "gate_deferral", "gate_link"),
             *("gate_metrics", "contract_gate", "operator_imports", "example_dags"),
-            *("airflow_versions", "git_bundle"),
+            *("airflow_versions", "git_bundle", "batch_in_scheduler"),
         )
     ),
     "tests/ui",
 )
-"""Gates that wait, clear, announce and promote, and every page."""
+"""Gates that wait, clear, announce and promote, batches by a scheduler, and every page."""
 
 _TOOLS = (
     *("pytest>=8", "pytest-xdist>=3.6", "hypothesis>=6.100", "websockets>=13", "statsd>=3.3"),

@@ -128,8 +128,13 @@ def event_of(trigger: Any) -> dict[str, Any]:
 
 def needs_airflow(major: int, minor: int) -> pytest.MarkDecorator:
     """Skips a test of what an older Airflow does not have, or `dag.test()` of an older one."""
-    installed = tuple(map(int, version("apache-airflow-core").split(".")[:2]))
-    return pytest.mark.skipif(installed < (major, minor), reason=f"Airflow {major}.{minor} has it")
+    is_older = installed_airflow() < (major, minor)
+    return pytest.mark.skipif(is_older, reason=f"Airflow {major}.{minor} has it")
+
+
+def installed_airflow() -> tuple[int, ...]:
+    """The major and the minor version of Airflow in this environment."""
+    return tuple(map(int, version("apache-airflow-core").split(".")[:2]))
 
 
 @cache
