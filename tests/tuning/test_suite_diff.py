@@ -550,7 +550,7 @@ def test_a_contract_whose_rule_only_informs_no_longer_blocks(here: Path) -> None
     places = ("--git", "HEAD", "orders.odcs.yaml", "--results-root", "results", *PERIOD)
     output = dql("contract", "diff", *places, "--backtest", code=1)
     assert "blocked -> warned on 2 days: 2024-12-04, 2024-12-06" in output
-    assert "the severity of `enough` changes: none → P3" in output
+    assert "the severity of `enough` changes: P1 → P3" in output
     assert "documentation only" not in output
     machine = dql("contract", "diff", *places, "--backtest", "--format", "github", code=1)
     assert "::warning file=orders.odcs.yaml,line=13," in machine
