@@ -72,7 +72,8 @@ def coverage(
     for report in reports.found:
         flow.add_report(report)
     reads = cache(visitor.may_read)
-    notes = [gates.problem or reports.problem, _add_events(flow, _readable(dags, reads))]
+    problem = gates.problem or reports.problem
+    notes = [problem, _add_events(flow, _readable(dags, reads))]
     tables = flow.coverage()
     words = filters.search.lower().split()
     matching = [
@@ -86,6 +87,7 @@ def coverage(
     return Page(
         "coverage.html",
         CoveragePage(paging.shown(matching), paging, [note for note in notes if note]),
+        problem=problem,
         all_tables=tables,
         linked=locations.union(*(row.promotions for row in rows)),
         filters=filters,

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from dqx_airflow.errors import StoreError
+from dqx_airflow.results.query import StoredResults
 from dqx_airflow.values import DatasetField, DatasetSnapshot, Outcome
 from tests.ui.ui_scene import NULLS, PLACE, Get, Html, Scene, report_of
 
@@ -193,3 +195,21 @@ def test_of_many_events_the_newest_are_read(
     shown = {name for name in (*names, "gone") if f"s3://lake/{name}" in page}
     assert shown == {"table_2"}
     assert "Some events are left out" in page
+
+
+def test_a_store_without_an_answer_is_named_first_and_no_table_is_denied(
+    get: Get, scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dqx_airflow.ui import store
+
+    scene.ran(report_of())
+
+    def fails(*_: object) -> None:
+        raise StoreError("no permission for the key abc")
+
+    monkeypatch.setattr(StoredResults, "gates_of", fails)
+    monkeypatch.setattr(store, "_REST_S", 0.0)
+    text = Html(get("coverage").text).text
+    assert "The results store did not respond" in text.partition("table or check")[0]
+    assert "What this page leaves out The results store" not in text
+    assert "has read or written a table yet" not in text
