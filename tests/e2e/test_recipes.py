@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import which
+from shutil import rmtree, which
 
 import pytest
 
@@ -117,18 +117,24 @@ def test_no_page_depends_on_an_index_that_has_no_release() -> None:
 CASES = [(recipe, python) for recipe in RECIPES for python in recipe.pythons]
 
 
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Path]:
+    """The folder of an environment, which is removed: each of the 71 has half a gigabyte."""
+    yield tmp_path / "environment"
+    rmtree(tmp_path / "environment", ignore_errors=True)
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     ("recipe", "python"), CASES, ids=lambda value: getattr(value, "wanted", (value,))[-1]
 )
 def test_a_recipe_installs_what_its_page_promises(
-    recipe: Recipe, python: str, archives: list[Path], tmp_path: Path
+    recipe: Recipe, python: str, archives: list[Path], tmp_path: Path, home: Path
 ) -> None:
     """With the wheel of this checkout, since no index has one."""
     (wheel,) = (path for path in archives if path.suffix == ".whl")
     uv = which("uv", path=os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"])))
     assert uv
-    home = tmp_path / "environment"
     run([uv, "venv", "-q", "--python", python, home], tmp_path)
     wanted = [OURS.sub(lambda match: f"{wheel}{match[1] or ''}", word) for word in recipe.wanted]
     # Without what uv keeps: it builds PySpark anew for each environment.
