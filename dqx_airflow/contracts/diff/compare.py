@@ -75,15 +75,19 @@ def compare_clauses(
         names = names.union(*(leaf.columns for leaf in (old_leaf, new_leaf) if leaf))
         if path[-1] == "severity" and path[:-1] in rated:
             continue
-        if "lineage" in path and any(of_column <= names for of_column in sourced):
+        is_source = ("lineage", "inputFields") in pairwise(path)
+        if is_source and any(of_column <= names for of_column in sourced):
             continue
         if come_and_gone & names or known.has(names, *texts) or known.has_rule(old_leaf, new_leaf):
             items_reported.add(path[:-1])
         elif parts_of_rules.isdisjoint(path[:end] for end in range(1, len(path))):
             found.append((path, old_leaf, new_leaf))
+    in_one_version = _holders(before) ^ _holders(after)
     for path, old_leaf, new_leaf in found:
         # The name of an item that came or went says no more than what it holds does.
-        if path[-1] in _NAMING_KEYS and path[:-1] in items_reported and not (old_leaf and new_leaf):
+        text = _text_of(old_leaf) or _text_of(new_leaf)
+        is_name = path[-1] in _NAMING_KEYS and path[-2:-1] == (f"[{text}]",)
+        if is_name and path[:-1] in items_reported & in_one_version:
             continue
         yield _change(path, old_leaf, new_leaf, reader_of(new.dialect).change_kinds)
 
@@ -103,6 +107,11 @@ class _Leaf:
 _Keys: TypeAlias = tuple[str, ...]
 """The keys on the path to a clause, and the indexes or names of items: `[0]`, `[amount]`."""
 _Leaves: TypeAlias = dict[_Keys, _Leaf]
+
+
+def _holders(leaves: _Leaves) -> set[_Keys]:
+    """The mappings and lists that hold clauses."""
+    return {path[:-1] for path in leaves}
 
 
 def _rules_with_other_severity(leaves: _Leaves, changes: Collection[Change]) -> set[_Keys]:
