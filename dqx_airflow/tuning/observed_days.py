@@ -201,10 +201,10 @@ def _dates(column: Any, ref: DatasetRef) -> Any:
     if pa.types.is_dictionary(kind):
         column = pc.cast(column, kind.value_type)
     if pa.types.is_string(column.type) and ref.date_format is None:
-        if isinstance(column, pa.ChunkedArray):
-            column = column.combine_chunks()
         # To read a date takes much longer than to find the rows that have the same.
         texts = pc.dictionary_encode(column)
+        if isinstance(texts, pa.ChunkedArray):
+            texts = texts.combine_chunks()
         try:
             dates = pc.cast(pc.utf8_slice_codeunits(texts.dictionary, 0, 10), pa.date32())
             return dates.take(texts.indices)
