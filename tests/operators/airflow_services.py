@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.operators.gate_stubs import SparkSubmit
 from tests.processes import environment, free_port, output_of, running, wait_until
 
 _ENDED = ("success", "failed")
@@ -134,6 +135,22 @@ class Airflow:
         )
         with urllib.request.urlopen(request, timeout=90) as answer:
             return json.load(answer)
+
+
+@dataclass(frozen=True)
+class DagOfTest:
+    """The DAG of a test, with a Spark and a results store of its own."""
+
+    airflow: Airflow
+    dag_id: str
+
+    @property
+    def home(self) -> Path:
+        return self.airflow.home / self.dag_id
+
+    @property
+    def spark(self) -> SparkSubmit:
+        return SparkSubmit(self.home / "spark")
 
 
 @contextmanager

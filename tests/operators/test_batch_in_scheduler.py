@@ -10,14 +10,13 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dqx_airflow.results.runs import list_runs
-from tests.operators.airflow_services import Airflow, airflow_services
-from tests.operators.gate_stubs import SUITE, SparkSubmit, install_stub, installed_airflow
+from tests.operators.airflow_services import Airflow, DagOfTest, airflow_services
+from tests.operators.gate_stubs import SUITE, install_stub, installed_airflow
 
 pytestmark = [pytest.mark.airflow, pytest.mark.slow]
 
@@ -67,19 +66,8 @@ with DAG("probe", start_date=datetime(2024, 1, 1), schedule=None):
 
 
 @dataclass(frozen=True)
-class Scene:
-    """The DAG of a test, with a Spark and a results store of its own."""
-
-    airflow: Airflow
-    dag_id: str
-
-    @property
-    def home(self) -> Path:
-        return self.airflow.home / self.dag_id
-
-    @property
-    def spark(self) -> SparkSubmit:
-        return SparkSubmit(self.home / "spark")
+class Scene(DagOfTest):
+    """What a test tells its Spark, and what became of its runs."""
 
     def will(self, *spark: str) -> None:
         """Says what each submission does; what a word `prints=NAME` prints, `go_on` says."""

@@ -19,8 +19,8 @@ from deltalake import DeltaTable, write_deltalake
 import dqx_airflow
 from dqx_airflow.results.runs import list_runs
 from tests.markdown_cases import REWRITE
-from tests.operators.airflow_services import Airflow, TaskState, airflow_services
-from tests.operators.gate_stubs import SUITE, SparkSubmit, install_stub, needs_airflow
+from tests.operators.airflow_services import Airflow, DagOfTest, TaskState, airflow_services
+from tests.operators.gate_stubs import SUITE, install_stub, needs_airflow
 from tests.processes import free_port
 
 pytestmark = pytest.mark.airflow
@@ -167,19 +167,8 @@ QUICK, NIGHTLY = faults("Quick"), faults("Nightly")
 
 
 @dataclass(frozen=True)
-class Scene:
-    """The DAG of a test, with a Spark and a results store of its own."""
-
-    airflow: Airflow
-    dag_id: str
-
-    @property
-    def home(self) -> Path:
-        return self.airflow.home / self.dag_id
-
-    @property
-    def spark(self) -> SparkSubmit:
-        return SparkSubmit(self.home / "spark")
+class Scene(DagOfTest):
+    """What a test tells its Spark, and what became of its runs."""
 
     @property
     def runs(self) -> int:
