@@ -26,7 +26,7 @@ from pyarrow import orc
 from dqx_airflow.engine.job import run_gates
 from dqx_airflow.engine.outputs import collected_files, data_files
 from dqx_airflow.engine.outputs.data_files import write_files
-from dqx_airflow.engine.sources.folders_on_sail import FolderColumn
+from dqx_airflow.engine.sources.folder_columns import FolderColumn
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.engine.sources.partition_values import NO_VALUE
 from dqx_airflow.values import Attempt, DatasetRef, GateReport, Outcome

@@ -395,9 +395,9 @@ def test_states_of_object_store_files_of_the_last_second_are_not_stored(
         ((now_s - 60) * 10**9, True),
     ):
 
-        def listed(_: Any, info: Any, time_ns: int = time_ns) -> DataFile:
-            return DataFile(info.path, info.size, time_ns)
+        def listed(path: str, stat: Any, time_ns: int = time_ns) -> DataFile:
+            return DataFile(path, stat.st_size, time_ns)
 
-        monkeypatch.setattr(listing, "data_file", listed)
+        monkeypatch.setattr(listing, "local_file", listed)
         keys = keys_of(spark, request(lake, SUITE, tuple(refs.values())), began)
         assert {name: bool(its) for name, its in keys.items()} == dict.fromkeys(keys, is_kept)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import date, datetime
 from functools import cached_property
@@ -113,9 +113,11 @@ def files_when_opened(dataset: OpenDataset) -> ListedFiles | None:
     return None if dataset.files is None else ListedFiles(dataset.files)
 
 
-def files_now(dataset: OpenDataset) -> ListedFiles | None:
-    """The current files."""
-    files = None if dataset.files is None else files_at(dataset.location)
+def files_now(dataset: OpenDataset, dates: Collection[date | None]) -> ListedFiles | None:
+    """The current files, at least those that may hold rows of some dates."""
+    if dataset.files is None:
+        return None
+    files = files_at(dataset.location, dataset.folders_of(dates))
     return None if files is None else ListedFiles(files)
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 from deltalake import DeltaTable
@@ -218,7 +218,9 @@ class StateCache:
         """Stores results, unless files have changed meanwhile, or may have changed undetected."""
         if self._settings is None:
             return
-        now = FileSnapshot(files_now, self._scope_of)
+        requests = list(requests)
+        dates = {request.date for request in requests} | {references.date}
+        now = FileSnapshot(partial(files_now, dates=dates), self._scope_of)
         begun_ns = int(self.at.timestamp() * 1_000_000_000) - _SKEW_NS
         by_date: dict[date | None, dict[str, str]] = {}
         for request in requests:

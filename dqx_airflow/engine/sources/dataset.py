@@ -82,7 +82,8 @@ class OpenDataset(DatasetFacts):
     or None if no commit has it. `char_types` are the types of the columns whose values Spark pads
     with spaces, such as `char(5)`; they are read without them. `snapshot` and `branch` belong to an
     Iceberg table. `notes` are remarks for verdicts about a column, or, under the empty name, for
-    verdicts about the columns of the dataset.
+    verdicts about the columns of the dataset. `read_dates` are the dates whose files were read so
+    far, None for all files.
     """
 
     struct: StructType
@@ -99,6 +100,7 @@ class OpenDataset(DatasetFacts):
     char_types: Mapping[str, str] = field(default_factory=dict)
     snapshot: int | None = None
     branch: str | None = None
+    read_dates: set[date | None] = field(default_factory=set, compare=False)
 
     @property
     def fields(self) -> tuple[DatasetField, ...]:
@@ -112,10 +114,12 @@ class OpenDataset(DatasetFacts):
 
     def files_on(self, on: date | None, listed: ListedFiles) -> list[DataFile]:
         """The listed files that may hold rows of a date: all of them if one of both has no date."""
-        dates = self.dates
-        if dates is None or on is None:
-            return list(listed.files)
-        return listed.in_folders(lambda folder: dates.may_be_in(on, folder))
+        is_all = self.dates is None or on is None
+        return list(listed.files) if is_all else listed.in_folders(self.folders_of({on}))
+
+    def folders_of(self, dates: Collection[date | None]) -> Callable[[str], bool]:
+        """Whether the path of a folder may lead to rows of some dates. None is all of them."""
+        return (lambda _: True) if self.dates is None else self.dates.folders_of(dates)
 
     def arrivals(self, on: date | None, most: int = 10) -> tuple[Arrival, ...]:
         """The commits, or else the files, that added the rows of a date, newest first; empty if
@@ -145,14 +149,32 @@ class OpenDataset(DatasetFacts):
 
     @property
     def change(self) -> str | None:
-        """How the files have changed since the dataset was opened; None without a change.
+        """How the files that were read have changed since the dataset was opened; None without a
+        change.
 
         New files are no change: they are not read.
         """
-        if self.files is None:
+        if self.files is None or not self.read_dates:
             return None
-        changed = changed_files(self.files, files_at(self.location) or ())
+        is_read = self.folders_of(self.read_dates)
+        before = ListedFiles(self.files).in_folders(is_read)
+        changed = changed_files(before, files_at(self.location, is_read) or ())
         return f"{changed[0]} was changed or removed while it was read" if changed else None
+
+    def watching_reads(self) -> OpenDataset:
+        """The dataset, which notes from now on the dates whose files are read."""
+        read, read_files, read_dates = self.read, self.read_files, self.read_dates
+
+        def noted(dates: Collection[date | None]) -> DataFrame:
+            read_dates.update(dates)
+            return read(dates)
+
+        def noted_files(files: Collection[DataFile]) -> DataFrame:
+            assert read_files is not None
+            read_dates.add(None)
+            return read_files(files)
+
+        return replace(self, read=noted, read_files=None if read_files is None else noted_files)
 
     def of_files(self, files: Collection[DataFile]) -> OpenDataset:
         """The dataset reduced to some of its files, which can be read separately."""

@@ -7,7 +7,7 @@ files and row groups.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
@@ -155,6 +155,12 @@ class DateColumn:
         """False for a file in the partition of another date."""
         folder = re.search(rf"/{re.escape(self.name)}=([^/]*)/", path, re.IGNORECASE)
         return folder is None or not self._is_elsewhere(on, unquote(folder[1]))
+
+    def folders_of(self, dates: Collection[date | None]) -> Callable[[str], bool]:
+        """Whether the path of a folder may lead to rows of some dates. None is all of them."""
+        days = _sorted(dates)
+        is_all = None in dates
+        return lambda folder: is_all or any(self.may_be_in(on, folder) for on in days)
 
     def is_misspelled(self, on: date, text: str) -> bool:
         """True if a string is a date in another form than the column has, as `2024-3-2` or

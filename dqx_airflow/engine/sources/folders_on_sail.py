@@ -1,88 +1,39 @@
 """Parquet files in folders that are partitions (`ds=2024-03-02`), for Sail.
 
 Sail takes the values in the names of folders for strings. So the files of each folder are read
-without them, and the values are added here, with the type that Spark infers from all folders. Only
-strings of which that type is certain are read: dates, whole numbers of at most nine digits, and
-words.
+without them, and the values are added here, with the type that Spark infers from all folders.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from datetime import date
-from typing import Any
-from urllib.parse import unquote
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType, DateType, IntegerType, StringType, StructField, StructType
+from pyspark.sql.types import StructField, StructType
 
 from dqx_airflow.engine.session.sail import INSTEAD, union_of
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.sources import footers
+from dqx_airflow.engine.sources.folder_columns import (
+    FolderColumn,
+    Partition,
+    UncertainFoldersError,
+    columns_of_folders,
+    partition_of,
+    without_folders,
+)
 from dqx_airflow.engine.sources.listing import DataFile, DatasetFiles, partition_root, paths_of
-from dqx_airflow.engine.sources.partition_values import NO_VALUE, literal
+from dqx_airflow.engine.sources.partition_values import literal
 from dqx_airflow.engine.sources.source_errors import unreadable
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.values import DatasetRef
 
-_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
-_WHOLE = re.compile(r"-?\d{1,9}", re.ASCII)
-_WORD = re.compile(r"(?!NaN$|Infinity$|[Tt]\d)[A-Za-z_][ -~]*", re.ASCII)
-"""Strings that are neither numbers nor times to Java."""
 _MOST_FOLDERS = 2_000
 """How many folders are read at once: each is a part of the plan."""
-
-
-def _as_date(text: str) -> date | None:
-    try:
-        return date.fromisoformat(text) if _DATE.fullmatch(text) else None
-    except ValueError:
-        return None
-
-
-def _as_whole(text: str) -> int | None:
-    return int(text) if _WHOLE.fullmatch(text) else None
-
-
-def _as_word(text: str) -> str | None:
-    return text if _WORD.fullmatch(text) else None
-
-
-_KINDS: tuple[tuple[DataType, Callable[[str], Any]], ...] = (
-    (DateType(), _as_date),
-    (IntegerType(), _as_whole),
-    (StringType(), _as_word),
-)
-"""The types that are inferred, each with the value of a string, or None."""
-
-
-@dataclass(frozen=True, slots=True)
-class FolderColumn:
-    """A column in the names of folders, with its values by their strings."""
-
-    name: str
-    type: DataType
-    values: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, name: str, texts: Collection[str]) -> FolderColumn | None:
-        """The column with the type that Spark infers from strings; None if that is not certain."""
-        for kind, value_of in _KINDS:
-            values = {text: value_of(text) for text in texts if text != NO_VALUE}
-            if values and None not in values.values():
-                return cls(name, kind, {**values, NO_VALUE: None})
-        return None
-
-
-def _partition_of(file: DataFile) -> tuple[tuple[str, str], ...]:
-    """The columns in the folders of a file, each with its string."""
-    pairs = (part.split("=", 1) for part in file.path.split("/")[:-1] if "=" in part)
-    return tuple((unquote(name), unquote(text)) for name, text in pairs)
 
 
 @dataclass(frozen=True)
@@ -104,32 +55,15 @@ class SailFolders:
         :raises DatasetError: Spark may read other values from the folders.
         """
         ref = source.ref
-        texts: dict[str, dict[str, None]] = {}
-        partitions = [_partition_of(file) for file in source.listed]
-        names = [name for name, _ in partitions[0]]
-        for partition in partitions:
-            if [name for name, _ in partition] != names:
-                raise _refused(ref, "folders that name different columns")
-            for name, text in partition:
-                texts.setdefault(name, {})[text] = None
-        columns = []
-        for name, found in texts.items():
-            column = FolderColumn.of(name, found)
-            if column is None:
-                raise _refused(ref, f"the values of {name} in the names of folders")
-            columns.append(column)
-        if len({name.casefold() for name in names}) < len(names):
-            raise _refused(ref, f"several folders that name {names[0]}")
         in_first = footers.columns_in(source.path, "parquet", source.listed[:1])
         own = in_first.get(source.listed[0].path)
         if first_schema is None or own is None:
             raise _refused(ref, "files that cannot be listed from here")
-        both = [name for name in names if name.lower() in own]
-        if both:
-            raise _refused(ref, f"{both[0]}, which is in the files and in the names of folders,")
-        folders = {name.casefold() for name in names}
-        in_files = [one for one in first_schema.fields if one.name.casefold() not in folders]
-        return cls(source, StructType(in_files), tuple(columns))
+        try:
+            columns = columns_of_folders(source.by_folder.folders, own.keys())
+        except UncertainFoldersError as error:
+            raise _refused(ref, str(error)) from None
+        return cls(source, without_folders(first_schema, columns), columns)
 
     @property
     def struct(self) -> StructType:
@@ -159,9 +93,10 @@ class SailFolders:
 
     def _frame(self, files: Collection[DataFile]) -> DataFrame:
         source = self.source
-        by_partition: dict[tuple[tuple[str, str], ...], list[DataFile]] = {}
+        by_partition: dict[Partition, list[DataFile]] = {}
         for file in files:
-            by_partition.setdefault(_partition_of(file), []).append(file)
+            partition = partition_of(file.path.rpartition("/")[0])
+            by_partition.setdefault(partition, []).append(file)
         if len(by_partition) > _MOST_FOLDERS:
             found = f"{len(by_partition):,} folders are too many for Sail"
             raise DatasetError(
@@ -173,7 +108,7 @@ class SailFolders:
             return source.spark.createDataFrame([], self.struct)
         return union_of(frames, self.struct.names)
 
-    def _part(self, partition: Iterable[tuple[str, str]], files: Collection[DataFile]) -> DataFrame:
+    def _part(self, partition: Partition, files: Collection[DataFile]) -> DataFrame:
         """The rows of the files of one partition."""
         source = self.source
         base = partition_root(source.path) or source.path

@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property, partial
 from importlib import resources
@@ -121,8 +122,6 @@ def left_compression(head: bytes) -> str | None:
     return next((kind for begin, kind in _BEGINNINGS.items() if head.startswith(begin)), None)
 
 
-_HIDDEN = re.compile(r"/(\.|_(?![^/]*=))")
-"""Names that Spark does not read, except for partitions such as `_day=2024-03-02`."""
 _PARTITION = re.compile(r"(?<=/)([^/=]+)=[^/]*(?=/)")
 _is_partition = re.compile(r"[^=]+=.+", re.DOTALL).fullmatch
 _TOKEN = re.compile(r"\\(.)|\*|\?|\[([!^])?((?:\\.|[^\]])+)\]|[{},]|[^\\*?\[\]{},]+", re.DOTALL)
@@ -167,6 +166,11 @@ class ListedFiles:
             folders.setdefault(file.path.rpartition("/")[0], []).append(number)
         return folders
 
+    @property
+    def folders(self) -> Collection[str]:
+        """The folders that the files are in."""
+        return self._by_folder.keys()
+
     def in_folders(self, is_wanted: Callable[[str], bool]) -> list[DataFile]:
         """The files in some folders. Each folder is asked for once, however many files it has.
 
@@ -176,13 +180,23 @@ class ListedFiles:
         return [self.files[number] for number in sorted(chain.from_iterable(folders))]
 
 
-def files_at(location: str) -> tuple[DataFile, ...] | None:
-    """The files that Spark reads at a path or a glob; None if they cannot be listed."""
+def _all_folders(_: str) -> bool:
+    return True
+
+
+def files_at(
+    location: str, is_wanted: Callable[[str], bool] = _all_folders
+) -> tuple[DataFile, ...] | None:
+    """The files that Spark reads at a path or a glob; None if they cannot be listed.
+
+    :param is_wanted: of the path of a folder, with a slash at its end. What is in other folders, or
+        below them, is left out.
+    """
     try:
         system, path = FileSystem.from_uri(location)
         is_glob = GLOB.search(path) is not None and for_spark(location) == location
         places = _matching(system, path) if is_glob else system.get_file_info([path])
-        files = [data_file(system, info) for place in places for info in _below(system, place)]
+        files = [file for place in places for file in _below(system, place, is_wanted)]
     except (OSError, ValueError):
         return None
     return tuple(sorted(files, key=attrgetter("path"))) if files else None
@@ -196,14 +210,18 @@ def dangling_links(location: str) -> list[str]:
         return []
     if not isinstance(system, LocalFileSystem):
         return []
-    return [
-        path
-        for folder, folders, names in os.walk(root)
-        for path in (f"{folder}/{name}" for name in (*folders, *names))
-        if os.path.islink(path)
-        and not os.path.exists(path)
-        and not _HIDDEN.search(path[len(root) :])
-    ]
+    links: list[str] = []
+    folders = [root]
+    while folders:
+        with suppress(OSError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if _is_hidden(entry.name):
+                    continue
+                if entry.is_symlink():
+                    links += [] if os.path.exists(entry.path) else [entry.path]
+                elif entry.is_dir():
+                    folders.append(entry.path)
+    return links
 
 
 def data_file(system: FileSystem, info: FileInfo) -> DataFile:
@@ -213,8 +231,12 @@ def data_file(system: FileSystem, info: FileInfo) -> DataFile:
     """
     if not isinstance(system, LocalFileSystem):
         return DataFile(info.path, info.size, info.mtime_ns)
-    stat = os.stat(info.path)
-    return DataFile(info.path, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
+    return local_file(info.path, os.stat(info.path))
+
+
+def local_file(path: str, stat: os.stat_result) -> DataFile:
+    """A file of this machine."""
+    return DataFile(path, stat.st_size, stat.st_mtime_ns, stat.st_ctime_ns, stat.st_ino)
 
 
 def read_each(
@@ -242,17 +264,18 @@ def unread_files(location: str, files: Sequence[DataFile]) -> list[DataFile]:
         return []
     base = partition_root(path) or path
     depth = len(base.strip("/").split("/"))
-    below: dict[str, list[tuple[DataFile, list[str]]]] = {}
-    for file in files:
-        parts = file.path.strip("/").split("/")
-        below.setdefault("/".join(parts[:depth]), []).append((file, parts[depth:-1]))
-    listed = []
+    listed = ListedFiles(files)
+    below: dict[str, dict[str, list[str]]] = {}
+    for folder in listed.folders:
+        parts = folder.strip("/").split("/")
+        below.setdefault("/".join(parts[:depth]), {})[f"{folder}/"] = parts[depth:]
+    unread: set[str] = set()
     for placed in below.values():
-        is_partitioned = any(_is_partition(name) for _, folders in placed for name in folders)
-        for file, folders in placed:
-            is_read = any(map(_is_partition, folders)) if folders else not is_partitioned
-            listed += [] if is_read else [file]
-    return listed
+        is_partitioned = any(_is_partition(name) for names in placed.values() for name in names)
+        for folder, names in placed.items():
+            is_read = any(map(_is_partition, names)) if names else not is_partitioned
+            unread |= set() if is_read else {folder}
+    return listed.in_folders(unread.__contains__) if unread else []
 
 
 def matches_glob(name: str, glob: str) -> bool:
@@ -301,22 +324,29 @@ def newest_paths(location: str, files: Collection[DataFile], most_bytes: int) ->
 
 def paths_of(location: str, files: Iterable[DataFile]) -> list[str]:
     """The files at a path or a glob, as paths for a Spark reader; empty if unknown."""
+    return folders_for_spark(location, (file.path for file in files))
+
+
+def folders_for_spark(location: str, folders: Iterable[str]) -> list[str]:
+    """Folders below a path or a glob, as paths for a Spark reader; empty if unknown."""
     _, root = FileSystem.from_uri(location)
     if not location.rstrip("/").endswith(root.rstrip("/")):
         return []
     start = location.rstrip("/").removesuffix(root.rstrip("/"))
-    return [start + escaped(file.path) for file in files]
+    return [start + escaped(folder) for folder in folders]
 
 
 def partition_names(files: Iterable[DataFile]) -> list[str]:
     """The columns named by the folders of files: `ds` for `.../ds=2024-03-02/a.csv`."""
-    names = (name for file in files for name in _PARTITION.findall(file.path))
+    folders = dict.fromkeys(file.path.rpartition("/")[0] for file in files)
+    names = (name for folder in folders for name in _PARTITION.findall(f"{folder}/"))
     return list(dict.fromkeys(map(unquote, names)))
 
 
 def partition_texts(files: Iterable[DataFile]) -> dict[str, list[str]]:
     """The values named by the folders of files, by their columns: `2024-03-02` for `ds`."""
-    folders = dict.fromkeys(part for file in files for part in file.path.split("/")[:-1])
+    paths = dict.fromkeys(file.path.rpartition("/")[0] for file in files)
+    folders = dict.fromkeys(part for path in paths for part in path.split("/"))
     texts: dict[str, list[str]] = {}
     for name, equals, text in (folder.partition("=") for folder in folders):
         if name and equals:
@@ -324,17 +354,54 @@ def partition_texts(files: Iterable[DataFile]) -> dict[str, list[str]]:
     return texts
 
 
-def _below(system: FileSystem, place: FileInfo) -> list[FileInfo]:
-    """The file itself, or the files in a folder."""
+def _is_hidden(name: str) -> bool:
+    """True for the name of a file or folder that Spark does not read: one that begins with a dot or
+    an underscore, except for partitions such as `_day=2024-03-02`."""
+    return name.startswith(".") or (name.startswith("_") and "=" not in name)
+
+
+def _below(
+    system: FileSystem, place: FileInfo, is_wanted: Callable[[str], bool]
+) -> Iterable[DataFile]:
+    """The file itself, or the files in a folder.
+
+    :raises OSError: a folder cannot be listed, or a file does not exist any more.
+    """
     if place.type is FileType.File:
-        return [place]
+        return [data_file(system, place)]
     if place.type is not FileType.Directory:
         return []
+    if isinstance(system, LocalFileSystem):
+        return _below_folder(place.path, is_wanted)
     return [
-        info
+        data_file(system, info)
         for info in system.get_file_info(FileSelector(place.path, recursive=True))
-        if info.type is FileType.File and not _HIDDEN.search(info.path[len(place.path) :])
+        if info.type is FileType.File
+        and not any(map(_is_hidden, info.path[len(place.path) :].split("/")))
+        and is_wanted(f"{info.path.rpartition('/')[0]}/")
     ]
+
+
+def _below_folder(root: str, is_wanted: Callable[[str], bool]) -> list[DataFile]:
+    """The files in a folder of this machine, each looked at once: a table may have a million.
+
+    :raises OSError: a folder cannot be listed, or a file does not exist any more.
+    """
+    files: list[DataFile] = []
+    folders = [root]
+    while folders:
+        folder = folders.pop()
+        if not is_wanted(f"{folder}/"):
+            continue
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if _is_hidden(entry.name):
+                    continue
+                if entry.is_file():
+                    files.append(local_file(entry.path, entry.stat()))
+                elif entry.is_dir():
+                    folders.append(entry.path)
+    return files
 
 
 def _matching(system: FileSystem, path: str) -> list[FileInfo]:
@@ -452,6 +519,11 @@ class DatasetFiles:
     def folders(self) -> list[str]:
         """The columns in the names of folders."""
         return partition_names(self.listed)
+
+    @cached_property
+    def by_folder(self) -> ListedFiles:
+        """The files, to be found by their folders."""
+        return ListedFiles(self.listed)
 
     @property
     def names_no_zone(self) -> bool:

@@ -21,6 +21,7 @@ from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn, require_one_spelling
 from dqx_airflow.engine.sources.declared_texts import read_texts
 from dqx_airflow.engine.sources.folders_on_sail import SailFolders
+from dqx_airflow.engine.sources.folders_on_spark import SparkFolders
 from dqx_airflow.engine.sources.footers import UNREADABLE, merges_schemas
 from dqx_airflow.engine.sources.guessed_types import GuessedTypes, guess_csv, guess_json
 from dqx_airflow.engine.sources.json_text import with_json_layout
@@ -49,7 +50,7 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
     """
     _require_no_table(ref, path)
     files = listing.files_at(path)
-    chosen = [file for file in files or () if _is_chosen(ref, file)]
+    chosen = _chosen(ref, files or ())
     unseen: dict[str, str] = {}
     if ref.format in ("csv", "json"):
         unseen = require_text(ref, path, chosen)
@@ -66,7 +67,7 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
     _require_some_file(source, opened)
     notes = _folder_notes(ref, opened.struct, source)
     opened = _with_dates_in_one_form(opened, source)
-    return replace(opened, files=files, notes={**opened.notes, **notes})
+    return replace(opened, files=files, notes={**opened.notes, **notes}).watching_reads()
 
 
 def _require_no_table(ref: DatasetRef, path: str) -> None:
@@ -106,8 +107,11 @@ def _open_source(source: DatasetFiles, unseen: Mapping[str, str]) -> OpenDataset
     """
     if source.ref.is_of_texts:
         return _open_declared_texts(source, unseen)
-    if source.ref.format == "parquet" and source.folders and sail_version(source.spark) is not None:
-        return _open_folders_on_sail(source)
+    if source.ref.format == "parquet" and source.folders:
+        if sail_version(source.spark) is not None:
+            return _open_folders_on_sail(source)
+        if (opened := _open_folders_on_spark(source)) is not None:
+            return opened
     if source.ref.format != "iceberg":
         return _open_columns(source, unseen)
     snapshot, branch = iceberg.snapshot_read(source.spark, source.ref, source.path)
@@ -129,7 +133,30 @@ def _open_folders_on_sail(source: DatasetFiles) -> OpenDataset:
         return folders.read(files)
 
     def read(requested: Collection[date | None]) -> DataFrame:
-        return read_files([file for file in source.listed if _may_hold(file, dates, requested)])
+        return read_files(_files_of(source, dates, requested))
+
+    return OpenDataset(source.ref, struct, read, source.path, dates, read_files=read_files)
+
+
+def _open_folders_on_spark(source: DatasetFiles) -> OpenDataset | None:
+    """Parquet files in folders of partitions that name the dates; None if Spark has to look at all
+    of them to find the columns."""
+    folders = None
+    if _can_read_some(source):
+        folders = SparkFolders.of(source, _schema_as_written(source))
+    if folders is None:
+        return None
+    struct, dates = folders.struct, folders.dates
+    checks = _FooterChecks(source, struct)
+
+    def read(requested: Collection[date | None]) -> DataFrame:
+        checks.check(_files_of(source, dates, requested))
+        frame = folders.read(requested)
+        return source.strict_reader().schema(struct).load(source.place) if frame is None else frame
+
+    def read_files(chosen: Collection[DataFile]) -> DataFrame:
+        checks.check(chosen)
+        return _read_some(source, struct, chosen)
 
     return OpenDataset(source.ref, struct, read, source.path, dates, read_files=read_files)
 
@@ -267,7 +294,7 @@ def _open_columns(source: DatasetFiles, unseen: Mapping[str, str]) -> OpenDatase
     checks = _FooterChecks(source, struct)
 
     def read(dates: Collection[date | None]) -> DataFrame:
-        checks.check(file for file in source.listed if _may_hold(file, opened.dates, dates))
+        checks.check(_files_of(source, opened.dates, dates))
         return frame
 
     def read_files(chosen: Collection[DataFile]) -> DataFrame:
@@ -338,11 +365,13 @@ class _FooterChecks:
         self._checked.update(unchecked)
 
 
-def _may_hold(file: DataFile, column: DateColumn | None, dates: Collection[date | None]) -> bool:
-    """True for a file that may hold rows of one of the dates."""
+def _files_of(
+    source: DatasetFiles, column: DateColumn | None, dates: Collection[date | None]
+) -> Sequence[DataFile]:
+    """The files that may hold rows of some dates."""
     if column is None:
-        return bool(dates)
-    return any(on is None or column.may_be_in(on, file.path) for on in dates)
+        return source.listed if dates else ()
+    return source.by_folder.in_folders(column.folders_of(dates))
 
 
 def _can_read_some(source: DatasetFiles) -> bool:
@@ -449,24 +478,25 @@ def _require_read_files(source: DatasetFiles) -> None:
     :raises DatasetError: there is one.
     """
     ref, path = source.ref, source.path
-    links = [link for link in listing.dangling_links(path) if _is_chosen(ref, DataFile(link, 0, 0))]
+    links = _chosen(ref, [DataFile(link, 0, 0) for link in listing.dangling_links(path)])
     if links:
-        message = f"dataset '{ref.name}': {links[0]} is a link to a file that does not exist"
+        message = f"dataset '{ref.name}': {links[0].path} is a link to a file that does not exist"
         raise DatasetError(message, "remove it, or restore the file: Spark would skip it")
     if is_on(ref, "recursiveFileLookup") or option_of(ref, "basePath") is not None:
         return
-    listed = listing.unread_files(path, source.listed)
-    unread = [file.path for file in listed if _is_chosen(ref, file)]
+    unread = _chosen(ref, listing.unread_files(path, source.listed))
     if unread:
         more = f" and {len(unread) - 1} more" if len(unread) > 1 else ""
         raise DatasetError(
-            f"dataset '{ref.name}': {unread[0]}{more} would not be read: it is in a folder that "
-            "is not a partition, or next to partitions",
+            f"dataset '{ref.name}': {unread[0].path}{more} would not be read: it is in a folder "
+            "that is not a partition, or next to partitions",
             "move it, select the files by a glob, or set the option recursiveFileLookup=true",
         )
 
 
-def _is_chosen(ref: DatasetRef, file: DataFile) -> bool:
-    """False for a file that the option pathGlobFilter excludes."""
+def _chosen(ref: DatasetRef, files: Sequence[DataFile]) -> Sequence[DataFile]:
+    """The files without those that the option pathGlobFilter excludes."""
     glob = option_of(ref, "pathGlobFilter")
-    return glob is None or listing.matches_glob(file.path.rpartition("/")[2], glob)
+    if glob is None:
+        return files
+    return [file for file in files if listing.matches_glob(file.path.rpartition("/")[2], glob)]

@@ -1,0 +1,114 @@
+"""The columns in the names of folders of files, such as `ds=2024-03-02`, with the types that Spark
+infers from all of them: only of strings of which that type is certain, which are dates, whole
+numbers of at most nine digits, and words.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, TypeAlias
+from urllib.parse import unquote
+
+from pyspark.sql.types import DataType, DateType, IntegerType, StringType, StructType
+
+from dqx_airflow.engine.sources.partition_values import NO_VALUE
+
+Partition: TypeAlias = tuple[tuple[str, str], ...]
+"""The columns in the path of a folder, each with its string."""
+
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
+_WHOLE = re.compile(r"-?\d{1,9}", re.ASCII)
+_WORD = re.compile(r"(?!NaN$|Infinity$|[Tt]\d)[A-Za-z_][ -~]*", re.ASCII)
+"""Strings that are neither numbers nor times to Java."""
+
+
+def _as_date(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text) if _DATE.fullmatch(text) else None
+    except ValueError:
+        return None
+
+
+def _as_whole(text: str) -> int | None:
+    return int(text) if _WHOLE.fullmatch(text) else None
+
+
+def _as_word(text: str) -> str | None:
+    return text if _WORD.fullmatch(text) else None
+
+
+_KINDS: tuple[tuple[DataType, Callable[[str], Any]], ...] = (
+    (DateType(), _as_date),
+    (IntegerType(), _as_whole),
+    (StringType(), _as_word),
+)
+"""The types that are inferred, each with the value of a string, or None."""
+
+
+class UncertainFoldersError(Exception):
+    """Folders in which an engine may find other values than Spark; the text says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class FolderColumn:
+    """A column in the names of folders, with its values by their strings."""
+
+    name: str
+    type: DataType
+    values: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, name: str, texts: Collection[str]) -> FolderColumn | None:
+        """The column with the type that Spark infers from strings; None if that is not certain."""
+        for kind, value_of in _KINDS:
+            values = {text: value_of(text) for text in texts if text != NO_VALUE}
+            if values and None not in values.values():
+                return cls(name, kind, {**values, NO_VALUE: None})
+        return None
+
+
+def partition_of(folder: str) -> Partition:
+    """The columns in the path of a folder, each with its string."""
+    pairs = (part.split("=", 1) for part in folder.split("/") if "=" in part)
+    return tuple((unquote(name), unquote(text)) for name, text in pairs)
+
+
+def columns_of_folders(
+    folders: Iterable[str], in_files: Collection[str]
+) -> tuple[FolderColumn, ...]:
+    """The columns in the names of folders.
+
+    :param in_files: the columns in the files, in lower case.
+    :raises UncertainFoldersError: their types are not certain, or folders name other columns than
+        the first one, a column twice, or one that is in the files.
+    """
+    partitions = [partition_of(folder) for folder in folders]
+    names = [name for name, _ in partitions[0]]
+    texts: dict[str, dict[str, None]] = {}
+    for partition in partitions:
+        if [name for name, _ in partition] != names:
+            raise UncertainFoldersError("folders that name different columns")
+        for name, text in partition:
+            texts.setdefault(name, {})[text] = None
+    columns = []
+    for name, found in texts.items():
+        column = FolderColumn.of(name, found)
+        if column is None:
+            raise UncertainFoldersError(f"the values of {name} in the names of folders")
+        columns.append(column)
+    if len({name.casefold() for name in names}) < len(names):
+        raise UncertainFoldersError(f"several folders that name {names[0]}")
+    both = [name for name in names if name.lower() in in_files]
+    if both:
+        what = f"{both[0]}, which is in the files and in the names of folders,"
+        raise UncertainFoldersError(what)
+    return tuple(columns)
+
+
+def without_folders(struct: StructType, columns: Iterable[FolderColumn]) -> StructType:
+    """The columns of a schema that no folder names."""
+    folders = {column.name.casefold() for column in columns}
+    return StructType([one for one in struct.fields if one.name.casefold() not in folders])
