@@ -1,10 +1,11 @@
-"""Measures how reading the log of a Delta table grows with its files.
+"""Measures how finding the files of a table grows with their number.
 
     python benchmarks/log_growth.py [--files 1000 100000] [--dates 126] [--by partition]
 
-For each size, a process of its own opens the log, compares the files of each date with storage,
-and makes their fingerprints, as a rerun does that reads no data: the processor time, and the peak
-of its memory. The files are hard links to one Parquet file, added by one commit, with a checkpoint.
+For each size, a process of its own opens the log of a Delta table, compares the files of each date
+with storage, and makes their fingerprints, as a rerun does that reads no data: the processor time,
+and the peak of its memory. The files are hard links to one Parquet file, added by one commit, with
+a checkpoint. `--by folders` has the same files in folders without a log, which are listed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from datetime import date, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -26,12 +27,15 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable, Field, Schema
 from deltalake.transaction import AddAction, create_table_with_add_actions
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructField, StructType
 
 from dqx_airflow.engine.scan.fingerprints import chain_of
+from dqx_airflow.engine.sources import listing
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta_files import DeltaLog, struct_of
 from dqx_airflow.engine.sources.delta_table import table_at
+from dqx_airflow.engine.sources.folder_columns import columns_of_folders
 from dqx_airflow.values import DatasetRef
 
 FIRST = date(2024, 1, 1)
@@ -44,18 +48,25 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--files", type=int, nargs="+", default=[1_000, 10_000, 100_000])
     parser.add_argument("--dates", type=int, default=126)
-    parser.add_argument("--by", choices=["partition", "statistics"], default="partition")
+    parser.add_argument("--by", choices=list(_MEASURES), default="partition")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.measure is not None:
-        _measure(given.measure, given.dates)
+        started = time.process_time()
+        count = _MEASURES[given.by](given.measure, given.dates)
+        used = time.process_time() - started
+        print(f"| {count:,} | {used:.1f} | {_peak_mb():,.0f} |", flush=True)
         return
     print("| files | CPU s | peak MB |\n|---|---|---|")
     for number in given.files:
         with TemporaryDirectory(prefix="dqx_log_growth_") as folder:
-            write_table(Path(folder), number, is_partitioned=given.by == "partition")
-            words = [sys.executable, __file__, "--measure", folder, "--dates", str(given.dates)]
-            subprocess.run(words, check=True)
+            write_table(Path(folder), number, is_partitioned=given.by != "statistics")
+            if given.by == "folders":
+                shutil.rmtree(Path(folder) / "_delta_log")
+                for source in Path(folder).glob("*.parquet"):
+                    source.unlink()
+            words = [sys.executable, __file__, "--measure", folder]
+            subprocess.run([*words, "--dates", str(given.dates), "--by", given.by], check=True)
 
 
 def write_table(root: Path, files: int, *, days: int = 366, is_partitioned: bool) -> None:
@@ -86,8 +97,7 @@ def write_table(root: Path, files: int, *, days: int = 366, is_partitioned: bool
     DeltaTable(str(root)).create_checkpoint()
 
 
-def _measure(root: Path, dates: int) -> None:
-    started = time.process_time()
+def _measure_log(root: Path, dates: int) -> int:
     ref = DatasetRef("growing", path=str(root), format="delta", date_column="ds")
     table = table_at(ref, str(root))
     struct = struct_of(table)
@@ -103,8 +113,33 @@ def _measure(root: Path, dates: int) -> None:
         chains.append(chain)
         log.is_believed([on])
         log.rows_of(on)
-    used = time.process_time() - started
-    print(f"| {log.count:,} | {used:.1f} | {_peak_mb():,.0f} |", flush=True)
+    return log.count
+
+
+def _measure_folders(root: Path, dates: int) -> int:
+    ref = DatasetRef("growing", path=str(root), format="parquet", date_column="ds")
+    files = listing.files_at(str(root))
+    assert files is not None
+    assert not listing.dangling_links(str(root))
+    assert not listing.unread_files(str(root), files)
+    by_folder = listing.ListedFiles(files)
+    columns = columns_of_folders(by_folder.folders, {"id", "amount"})
+    struct = StructType([StructField(column.name, column.type) for column in columns])
+    dated = DateColumn.of(ref, struct)
+    opened = OpenDataset(ref, struct, _read_nothing, str(root), dated, files=files)
+    for number in range(dates):
+        chain = chain_of(opened, FIRST + timedelta(number), by_folder)
+        assert chain is not None
+        assert chain.fingerprint
+    return len(files)
+
+
+_MEASURES: Mapping[str, Callable[[Path, int], int]] = {
+    "partition": _measure_log,
+    "statistics": _measure_log,
+    "folders": _measure_folders,
+}
+"""How the files of the dates are found; the measures return the number of all files."""
 
 
 def _read_nothing(dates: Collection[date | None]) -> DataFrame:
