@@ -7,7 +7,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from contextlib import suppress
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, timezone
 from functools import lru_cache
 from itertools import pairwise
 
@@ -154,7 +154,7 @@ def _of_long_number(number: str, own_order: str) -> Iterator[date]:
         yield from _in_orders(_cut(number, order, 4), (order,))
     units = _UNITS_BY_DIGITS.get(len(number))
     if units is not None:
-        moment = datetime.fromtimestamp(int(number) // units, UTC)
+        moment = datetime.fromtimestamp(int(number) // units, timezone.utc)
         yield moment.date()
         if moment.time() != time.min:  # the day depends on the time zone
             yield from ((moment + offset).date() for offset in _MOST_OFFSETS)

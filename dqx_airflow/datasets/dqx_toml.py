@@ -142,7 +142,8 @@ class Positions:
             behind = re.compile(r"\"[^\"]*\"|'[^']*'|\[[^\]]*\]|[^,}]*").match(line, inner.end())
             value = self._span(number, inner.end(), behind.end() if behind else end)
             key = self._span(number, inner.start(1), inner.end(1))
-            places[(*path, *_path(inner[1]))] = KeyLocation(key, value)
+            below = (*path, *_path(inner[1]))
+            places[below] = KeyLocation(key, value)
 
     def _span(self, line: int, start: int, end: int) -> Span:
         return Span(self.file, line, start + 1, line, max(end, start + 1) + 1)

@@ -546,7 +546,7 @@ class _Fit:
         noise = _GROSS * np.maximum(_SIGMA_OF_MEDIAN * _median(errors), self.scale.least / 4)
         is_apart = ~np.isnan(known) & ~self.scale.is_within(known, middle, math.sqrt(FAR), 0.0)
         rows = np.flatnonzero(is_apart.any(1))
-        left = known.copy()
+        left: Floats = known.copy()
         if len(rows):
             left[rows] = self._seen_shifts(known[rows], is_fine[rows], noise[rows])
         return left
@@ -556,7 +556,7 @@ class _Fit:
         days before them have, and from the last value that is labelled as fine."""
         import numpy as np
 
-        left = known.copy()
+        left: Floats = known.copy()
         accepted = np.full(len(known), np.nan)
         # from the level of the first half, so that an incident at its beginning is none
         lags = np.arange(known.shape[1], 0, -1)
