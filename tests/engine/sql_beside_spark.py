@@ -27,6 +27,7 @@ from dqx_airflow.datasets.spark_address import connection_of
 from dqx_airflow.engine.proof import sql_on_sail
 from dqx_airflow.engine.proof.operations import SeenDataset
 from dqx_airflow.engine.session.connection import open_session
+from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.plan.model import MetricRequest
 from dqx_airflow.plan.schema_check import Schema
@@ -206,7 +207,8 @@ def _values(rows: Any, texts: Sequence[str]) -> dict[str, str]:
     """The values of aggregates: together, or each half alone if one is an error."""
     try:
         named = [f"{text} AS c{number}" for number, text in enumerate(texts)]
-        row = rows.selectExpr(*named).collect()[0]
+        with spark_failures():
+            row = rows.selectExpr(*named).collect()[0]
     except (PySparkException, ValueError, OverflowError):  # dates that Python does not have
         if len(texts) == 1:
             return {texts[0]: _ERROR}
@@ -217,7 +219,8 @@ def _values(rows: Any, texts: Sequence[str]) -> dict[str, str]:
 
 def _value(session: Any, text: str) -> str:
     try:
-        return str(session.sql(text).collect()[0][0])
+        with spark_failures():
+            return str(session.sql(text).collect()[0][0])
     except (PySparkException, ValueError, OverflowError):  # dates that Python does not have
         return _ERROR
 
