@@ -120,8 +120,10 @@ def causes_of(failures: Iterable[Failure]) -> list[list[Failure]]:
                 cause = open_causes.get(one.going_on, moved)
                 cause.append(one)
                 open_causes[one.open_key] = cause
-            if new:
-                causes.append(new)
+            # Without what goes on, the others may have nothing in common.
+            for cause in _moved_together(new):
+                causes.append(cause)
+                open_causes |= dict.fromkeys((one.open_key for one in cause), cause)
     return causes
 
 

@@ -97,6 +97,13 @@ def test_two_open_alerts_stay_apart_when_their_datasets_move_in_the_same_way() -
     assert found == [["orders.nulls"] * 2, ["items.rows"] * 2, ["orders.rows"]]
 
 
+def test_what_is_left_of_an_open_alert_has_nothing_in_common_with_other_datasets() -> None:
+    goes_on = [failure("orders.rows", day) for day in (1, 2)]
+    nulls, lost = failure("orders.nulls", 2, None), failure("payments.rows", 2)
+    found = names(causes_of([*goes_on, nulls, lost]))
+    assert found == [["orders.rows"] * 2, ["orders.nulls"], ["payments.rows"]]
+
+
 NIGHT = datetime(2024, 12, 2, 3, tzinfo=timezone.utc)
 
 
