@@ -100,9 +100,14 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """`few(3)`: the default lane has the first three inputs of the test, and the nightly lane the
     others; `few(3, apart=True)`: three that are far apart in the list, as the first ones differ by
-    little."""
+    little.
+
+    A test that takes a session of Spark has the mark `spark`, so that the quick lane has none.
+    """
     inputs: defaultdict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.spark)
         if item.get_closest_marker("few") and not item.get_closest_marker("nightly"):
             inputs[item.nodeid.partition("[")[0]].append(item)
     for of_test in inputs.values():
