@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.engine.sources.folder_columns import partition_of
 from dqx_airflow.engine.sources.folders_on_spark import SparkFolders
 from dqx_airflow.engine.sources.listing import DatasetFiles, files_at
 from dqx_airflow.engine.sources.open import open_dataset
@@ -32,13 +33,15 @@ Lake = Callable[..., DatasetRef]
 def lake(tmp_path: Path) -> Lake:
     """Writes a file of one row into each folder; the row is numbered."""
 
-    def write(*folders: str, date_column: str = "ds", **columns: Any) -> DatasetRef:
+    def write(
+        *folders: str, date_column: str = "ds", below: str = ".", **columns: Any
+    ) -> DatasetRef:
+        root = tmp_path / below / "t"
         for number, folder in enumerate(folders):
-            (tmp_path / "t" / folder).mkdir(parents=True, exist_ok=True)
+            (root / folder).mkdir(parents=True, exist_ok=True)
             table = pa.table({"id": [number], **{name: [one] for name, one in columns.items()}})
-            pq.write_table(table, tmp_path / "t" / folder / f"{number}.parquet")
-        path = str(tmp_path / "t")
-        return DatasetRef("t", path=path, format="parquet", date_column=date_column)
+            pq.write_table(table, root / folder / f"{number}.parquet")
+        return DatasetRef("t", path=str(root), format="parquet", date_column=date_column)
 
     return write
 
@@ -83,10 +86,62 @@ def test_the_rows_of_a_date_are_those_that_spark_finds_in_all_folders(
     assert sorted(opened.read({None}).collect(), key=str) == sorted(whole.collect(), key=str)
 
 
+@pytest.mark.parametrize(
+    ("folder", "partition"),
+    [
+        ("/lake/t/ds=2024-03-02", (("ds", "2024-03-02"),)),
+        ("/lake/t/ds=2024-03-02/region=a%20b", (("ds", "2024-03-02"), ("region", "a b"))),
+        ("/lake/env=prod/t/ds=2024-03-02", (("ds", "2024-03-02"),)),
+        ("/lake/t/ds=2024-03-02/parts", (("ds", "2024-03-02"),)),
+        ("/lake/t", ()),
+    ],
+)
+def test_the_columns_of_a_folder_are_the_last_ones_in_a_row(
+    folder: str, partition: tuple[tuple[str, str], ...]
+) -> None:
+    assert partition_of(folder) == partition
+
+
 def test_only_the_folders_of_the_dates_are_listed(spark: SparkSession, lake: Lake) -> None:
     opened = open_dataset(spark, lake(*LAYOUTS["dates"]))
     assert listed_by_spark(opened, DAY) == {"ds=2024-03-02"}
     assert opened.read({DAY, date(2024, 3, 3)}).count() == 2
+
+
+@pytest.mark.parametrize("below", ["env=prod", "ds=2024-01-01", "ds=2024-01-01/env=prod/x"])
+def test_a_table_in_a_folder_that_looks_like_a_partition_has_its_own_folders(
+    spark: SparkSession, lake: Lake, below: str
+) -> None:
+    ref = lake(*LAYOUTS["dates"], below=below)
+    opened = open_dataset(spark, ref)
+    assert opened.struct == spark.read.parquet(ref.path or "").schema
+    assert [row.id for row in opened.read({DAY}).where(F.col("ds") == F.lit(DAY)).collect()] == [3]
+    assert opened.change is None
+
+
+def test_a_file_that_comes_later_is_read_by_no_read_of_the_run(
+    spark: SparkSession, lake: Lake
+) -> None:
+    ref = lake(*LAYOUTS["dates"])
+    opened = open_dataset(spark, ref)
+
+    def arrives(name: str) -> None:
+        pq.write_table(pa.table({"id": [77]}), Path(ref.path or "") / "ds=2024-03-02" / name)
+
+    arrives("before.parquet")
+    assert opened.read({DAY}).count() == 1
+    arrives("between.parquet")
+    assert [opened.read({DAY}).count(), opened.read({None}).count()] == [1, 5]
+    assert opened.read({DAY, date(2024, 3, 3)}).count() == 2
+    assert opened.change is None
+
+
+def test_the_columns_of_a_summary_are_left_to_spark(spark: SparkSession, lake: Lake) -> None:
+    ref = lake(*LAYOUTS["dates"])
+    schema = pa.schema({"id": pa.int64(), "other": pa.string()})
+    pq.write_metadata(schema, Path(ref.path or "") / "_common_metadata")
+    assert folders_of(spark, ref) is None
+    assert open_dataset(spark, ref).struct == spark.read.parquet(ref.path or "").schema
 
 
 UNCERTAIN: Mapping[str, tuple[str, ...]] = {

@@ -152,8 +152,12 @@ class DateColumn:
         return bool(least <= wanted <= most)
 
     def may_be_in(self, on: date, path: str) -> bool:
-        """False for a file in the partition of another date."""
-        folder = re.search(rf"/{re.escape(self.name)}=([^/]*)/", path, re.IGNORECASE)
+        """False for a file in the partition of another date.
+
+        The last folder of this name counts: the table may be in a folder of the same name.
+        """
+        pattern = rf".*/{re.escape(self.name)}=([^/]*)/"
+        folder = re.search(pattern, path, re.IGNORECASE | re.DOTALL)
         return folder is None or not self._is_elsewhere(on, unquote(folder[1]))
 
     def folders_of(self, dates: Collection[date | None]) -> Callable[[str], bool]:

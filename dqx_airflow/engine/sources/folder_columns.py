@@ -71,9 +71,16 @@ class FolderColumn:
 
 
 def partition_of(folder: str) -> Partition:
-    """The columns in the path of a folder, each with its string."""
-    pairs = (part.split("=", 1) for part in folder.split("/") if "=" in part)
-    return tuple((unquote(name), unquote(text)) for name, text in pairs)
+    """The columns in the path of a folder, each with its string: of the last folders in a row that
+    have one, as Spark reads them. `prod` is no value in `env=prod/orders/ds=2024-03-02`."""
+    pairs: list[tuple[str, str]] = []
+    for part in reversed(folder.split("/")):
+        name, equals, text = part.partition("=")
+        if equals:
+            pairs.append((unquote(name), unquote(text)))
+        elif pairs:
+            break
+    return tuple(reversed(pairs))
 
 
 def columns_of_folders(

@@ -1,17 +1,19 @@
 """Parquet files in folders that are partitions (`ds=2024-03-02`), for Spark.
 
 Spark lists all folders before it reads one, a million files for a minute and a half. So, where it
-is certain which columns it would find, it is given the folders of the dates alone.
+is certain which columns it would find, it is given the folders of the dates alone. It lists them
+when they are read. So that all reads of a run have the same files, those that came after the
+dataset was opened are left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, DataFrameReader
 from pyspark.sql.types import StructField, StructType
 
 from dqx_airflow.engine.session.spark_errors import spark_failures
@@ -23,7 +25,12 @@ from dqx_airflow.engine.sources.folder_columns import (
     columns_of_folders,
     without_folders,
 )
-from dqx_airflow.engine.sources.listing import DatasetFiles, folders_for_spark, partition_root
+from dqx_airflow.engine.sources.listing import (
+    DatasetFiles,
+    partition_root,
+    paths_for_spark,
+    paths_of,
+)
 from dqx_airflow.engine.sources.source_errors import unreadable
 from dqx_airflow.metrics.types import spelled_like
 
@@ -42,6 +49,7 @@ class SparkFolders:
     source: DatasetFiles
     struct: StructType
     dates: DateColumn
+    _frames: dict[tuple[str, ...], DataFrame] = field(default_factory=dict)
 
     @classmethod
     def of(cls, source: DatasetFiles, written: StructType | None) -> SparkFolders | None:
@@ -59,41 +67,62 @@ class SparkFolders:
             return None
         first = source.listed[:1]
         own = footers.columns_in(source.path, "parquet", first).get(first[0].path)
-        places = folders_for_spark(source.path, [first[0].path])
-        if own is None or not places:
+        places = paths_of(source.path, first)
+        if own is None or not places or footers.has_summary(source.path):
             return None
         try:
             columns = columns_of_folders(source.by_folder.folders, own.keys())
             with spark_failures():
-                found = written or source.strict_reader().load(places).schema
-                in_files = without_folders(found, columns).fields
+                reader = _reader(source)
+                found = (reader if written is None else reader.schema(written)).load(places).schema
+                in_files = without_folders(found, columns)
                 in_folders = [StructField(column.name, column.type) for column in columns]
-                struct = _read(source, StructType([*in_files, *in_folders]), places).schema
+                struct = _reader(source, [*in_files.fields, *in_folders]).load(places).schema
         except (UncertainFoldersError, PySparkException):
             return None  # Spark finds, or says, it in all files
+        if found.names != struct.names:
+            return None
         dates = DateColumn.of(ref, struct)
         return None if dates is None else cls(source, struct, dates)
 
-    def read(self, dates: Collection[date | None]) -> DataFrame | None:
-        """The rows of some dates; None if these are in most of the folders, which Spark then lists
-        itself.
+    def read(self, dates: Collection[date | None]) -> DataFrame:
+        """The rows of some dates, of the files that were there when the dataset was opened. Where
+        they are in most of the folders, these are all of the rows.
 
         :raises DatasetError: they cannot be read.
         """
         source = self.source
         is_wanted = self.dates.folders_of(dates)
-        chosen = [one for one in source.by_folder.folders if is_wanted(f"{one}/")]
-        if len(chosen) > min(_MOST_FOLDERS, len(source.by_folder.folders) // 2):
-            return None
+        folders = source.by_folder.folders
+        chosen = tuple(one for one in folders if is_wanted(f"{one}/"))
+        if len(chosen) > min(_MOST_FOLDERS, len(folders) // 2):
+            chosen = tuple(folders)
+        if chosen not in self._frames:
+            try:
+                with spark_failures():
+                    self._frames[chosen] = self._frame(chosen)
+            except PySparkException as error:
+                raise unreadable(source.spark, source.ref, error) from error
+        return self._frames[chosen]
+
+    def _frame(self, chosen: Collection[str]) -> DataFrame:
+        source = self.source
         if not chosen:
             return source.spark.createDataFrame([], self.struct)
-        try:
-            with spark_failures():
-                return _read(source, self.struct, folders_for_spark(source.path, chosen))
-        except PySparkException as error:
-            raise unreadable(source.spark, source.ref, error) from error
+        is_all = len(chosen) == len(source.by_folder.folders)
+        places = [source.place] if is_all else paths_for_spark(source.path, chosen)
+        frame = _reader(source, self.struct.fields).load(places)
+        files = source.by_folder.in_folders({f"{one}/" for one in chosen}.__contains__)
+        if len(frame.inputFiles()) <= len(files):
+            return frame  # a file that is gone is found at the end
+        return _reader(source, self.struct.fields).load(paths_of(source.path, files))
 
 
-def _read(source: DatasetFiles, struct: StructType, places: list[str]) -> DataFrame:
+def _reader(source: DatasetFiles, fields: Collection[StructField] = ()) -> DataFrameReader:
+    """A reader of folders and files, with the columns of the folders above them.
+
+    :param fields: the columns; by default Spark finds them.
+    """
     base = partition_root(source.path) or source.path
-    return source.strict_reader().schema(struct).option("basePath", base).load(places)
+    reader = source.strict_reader().option("basePath", base)
+    return reader.schema(StructType([*fields])) if fields else reader

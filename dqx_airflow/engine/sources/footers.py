@@ -123,6 +123,17 @@ def merges_schemas(spark: SparkSession, ref: DatasetRef) -> bool:
     return option.lower() == "true"
 
 
+def has_summary(path: str) -> bool:
+    """True for files with a summary beside them, from which Spark takes the columns of all; also if
+    that is unknown."""
+    try:
+        system, root = FileSystem.from_uri(path)
+        beside = system.get_file_info([f"{root}/{name}" for name in _SUMMARIES])
+    except (OSError, ValueError):
+        return True
+    return any(info.type is not FileType.NotFound for info in beside)
+
+
 def schema_as_written(path: str, files: Sequence[DataFile]) -> StructType | None:
     """The schema that Spark finds for the files at a path, if Spark wrote them.
 
@@ -130,11 +141,10 @@ def schema_as_written(path: str, files: Sequence[DataFile]) -> StructType | None
     Spark did not write the file, there is a summary file, or folders have one of its columns, whose
     type Spark takes from them.
     """
+    if not files or has_summary(path):
+        return None
     try:
-        system, root = FileSystem.from_uri(path)
-        beside = system.get_file_info([f"{root}/{s}" for s in _SUMMARIES])
-        if not files or any(info.type is not FileType.NotFound for info in beside):
-            return None
+        system, _ = FileSystem.from_uri(path)
         footer = pq.read_metadata(files[0].path, filesystem=system)
         written = (footer.metadata or {}).get(_WRITTEN_BY_SPARK)
         struct = None if written is None else StructType.fromJson(json.loads(written))

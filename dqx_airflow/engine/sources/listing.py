@@ -189,8 +189,8 @@ def files_at(
 ) -> tuple[DataFile, ...] | None:
     """The files that Spark reads at a path or a glob; None if they cannot be listed.
 
-    :param is_wanted: of the path of a folder, with a slash at its end. What is in other folders, or
-        below them, is left out.
+    :param is_wanted: of the path of a folder below that path, with a slash at both ends. What is in
+        other folders, or below them, is left out.
     """
     try:
         system, path = FileSystem.from_uri(location)
@@ -324,16 +324,16 @@ def newest_paths(location: str, files: Collection[DataFile], most_bytes: int) ->
 
 def paths_of(location: str, files: Iterable[DataFile]) -> list[str]:
     """The files at a path or a glob, as paths for a Spark reader; empty if unknown."""
-    return folders_for_spark(location, (file.path for file in files))
+    return paths_for_spark(location, (file.path for file in files))
 
 
-def folders_for_spark(location: str, folders: Iterable[str]) -> list[str]:
-    """Folders below a path or a glob, as paths for a Spark reader; empty if unknown."""
+def paths_for_spark(location: str, paths: Iterable[str]) -> list[str]:
+    """Files or folders at a path or a glob, as paths for a Spark reader; empty if unknown."""
     _, root = FileSystem.from_uri(location)
     if not location.rstrip("/").endswith(root.rstrip("/")):
         return []
     start = location.rstrip("/").removesuffix(root.rstrip("/"))
-    return [start + escaped(folder) for folder in folders]
+    return [start + escaped(path) for path in paths]
 
 
 def partition_names(files: Iterable[DataFile]) -> list[str]:
@@ -378,7 +378,7 @@ def _below(
         for info in system.get_file_info(FileSelector(place.path, recursive=True))
         if info.type is FileType.File
         and not any(map(_is_hidden, info.path[len(place.path) :].split("/")))
-        and is_wanted(f"{info.path.rpartition('/')[0]}/")
+        and is_wanted(f"{info.path[len(place.path) :].rpartition('/')[0]}/")
     ]
 
 
@@ -391,7 +391,7 @@ def _below_folder(root: str, is_wanted: Callable[[str], bool]) -> list[DataFile]
     folders = [root]
     while folders:
         folder = folders.pop()
-        if not is_wanted(f"{folder}/"):
+        if not is_wanted(f"{folder[len(root) :]}/"):
             continue
         with os.scandir(folder) as entries:
             for entry in entries:

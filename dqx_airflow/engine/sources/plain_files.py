@@ -151,8 +151,7 @@ def _open_folders_on_spark(source: DatasetFiles) -> OpenDataset | None:
 
     def read(requested: Collection[date | None]) -> DataFrame:
         checks.check(_files_of(source, dates, requested))
-        frame = folders.read(requested)
-        return source.strict_reader().schema(struct).load(source.place) if frame is None else frame
+        return folders.read(requested)
 
     def read_files(chosen: Collection[DataFile]) -> DataFrame:
         checks.check(chosen)
