@@ -114,14 +114,14 @@ def causes_of(failures: Iterable[Failure]) -> list[list[Failure]]:
                 for one in together
                 if one.going_on in open_causes and one.movement is not None
             }
-            new: list[Failure] = []
+            left: list[Failure] = []
             for one in together:
-                moved = moving.get((one.dataset, one.movement), new)
-                cause = open_causes.get(one.going_on, moved)
+                movement = one.dataset, one.movement
+                cause = open_causes.get(one.going_on) or moving.get(movement, left)
                 cause.append(one)
                 open_causes[one.open_key] = cause
-            # Without what goes on, the others may have nothing in common.
-            for cause in _moved_together(new):
+            # Without those that go on, the others may have nothing in common.
+            for cause in _moved_together(left):
                 causes.append(cause)
                 open_causes |= dict.fromkeys((one.open_key for one in cause), cause)
     return causes
