@@ -76,7 +76,6 @@ MistakeName: TypeAlias = Literal[
     "extra_columns",
     "unproven_output",
     "missing_output",
-    "no_date",
     "dates_in_disorder",
     "short_notice",
 ]

@@ -13,7 +13,8 @@ from dqx_airflow.contracts.demands.deliveries import days_due
 from dqx_airflow.contracts.dialects.durations import DAY_S, MONTH_S, WEEK_S, YEAR_S
 from dqx_airflow.contracts.enforcement.lint import lint
 from dqx_airflow.contracts.read import read_contract
-from dqx_airflow.errors import RegistryError
+from dqx_airflow.diagnostics.diagnostic import errors_of
+from dqx_airflow.errors import RegistryError, RequestError, SourceError
 from dqx_airflow.values import Outcome, SourceFile
 
 NOW = datetime(2024, 12, 31, 12, tzinfo=timezone.utc)
@@ -145,6 +146,114 @@ def test_dates_and_periods_are_held_against_each_other(
     messages = [item.message for item in lint(found.contract) if item.code == "E427"]
     assert len(messages) == (expected is not None), messages
     assert [message for message in messages if expected and expected not in message] == []
+
+
+ODCS_LIFE = """\
+apiVersion: v3.1.0
+kind: DataContract
+id: slots
+version: 1.0.0
+status: %s
+schema: [{name: slots, properties: [{name: id, logicalType: integer}]}]
+slaProperties: [%s]
+customProperties: [%s]
+"""
+PRODUCT_LIFE = """\
+contract: {name: Slots, version: 1.0.0, %s}
+schema: {fields: [{name: id, type: bigint}]}
+"""
+ENDS = {
+    "fabric sunset": LIFE % ("1.0.0", "id", "sunset_date: %s"),
+    "fabric deprecation": LIFE % ("1.0.0", "id", "deprecation_date: %s"),
+    "product deprecation": PRODUCT_LIFE % "deprecation_date: %s",
+    "odcs sunset": ODCS_LIFE % ("active", "{property: endOfLife, value: %s}", ""),
+    "odcs short": ODCS_LIFE % ("active", "{property: el, value: %s}", ""),
+    "odcs other name": ODCS_LIFE % ("active", "{property: EOL, value: %s}", ""),
+    "odcs first of two": ODCS_LIFE
+    % ("active", "{property: el, value: %s}, {property: endOfLife, value: 2999-01-01}", ""),
+    "odcs deprecation": ODCS_LIFE % ("active", "", "{property: deprecationDate, value: %s}"),
+    "odcs notice": ODCS_LIFE
+    % (
+        "active",
+        "",
+        "{property: deprecationDate, value: 2026-01-01}, "
+        "{property: deprecationNoticeDays, value: %s}",
+    ),
+}
+"""Contracts with each place for a date of their end, or for the days to it."""
+NO_DATES = (
+    "'2024-02-30'",
+    "2024-13-01",
+    "2024/02/12",
+    "12.02.2024",
+    "'Feb 12, 2024'",
+    "20240212x",
+    "2024-02",
+    "''",
+)
+
+
+def _run_of(text: str) -> Outcome:
+    rows = MemoryDatabase({name: [{"id": 1}] for name in ("slots", "Slots")})
+    return Contract.from_string(text, on=date(2026, 3, 1)).run(rows, date(2026, 3, 1)).outcome
+
+
+@pytest.mark.parametrize("written", NO_DATES)
+@pytest.mark.parametrize("place", ENDS)
+def test_an_end_that_cannot_be_read_is_an_error_once(place: str, written: str) -> None:
+    text = ENDS[place] % written
+    found = read_contract(SourceFile("c.yaml", text))
+    if found.errors:  # the schema refuses it already
+        with pytest.raises(SourceError):
+            _run_of(text)
+        return
+    assert found.contract is not None
+    assert [item.code for item in errors_of(lint(found.contract))] == [
+        "E422" if "other name" in place else "E427"
+    ]
+    assert _run_of(text) is Outcome.BROKEN
+
+
+@pytest.mark.parametrize("place", ENDS)
+def test_a_contract_without_a_date_of_its_end_runs(place: str) -> None:
+    if "other name" in place:
+        return
+    assert _run_of(ENDS[place] % "null") is Outcome.PASSED
+
+
+@pytest.mark.parametrize(
+    ("status", "is_typo", "expected"),
+    [
+        ("active", False, Outcome.PASSED),
+        ("in review", False, Outcome.PASSED),
+        ("actve", True, Outcome.PASSED),
+        ("retird", True, Outcome.BROKEN),
+        ("sunseted", True, Outcome.BROKEN),
+        ("Retired", False, None),
+        ("sunset", False, None),
+        ("end_of_life", False, None),
+        ("EOL", False, None),
+    ],
+)
+def test_a_word_for_the_end_ends_a_contract(
+    status: str, is_typo: bool, expected: Outcome | None
+) -> None:
+    text = ODCS_LIFE % (status, "", "")
+    found = read_contract(SourceFile("c.yaml", text))
+    assert found.contract is not None
+    assert [item.code for item in errors_of(lint(found.contract))] == ["E422"] * is_typo
+    if expected is None:
+        with pytest.raises(RequestError, match="slots was sunset"):
+            _run_of(text)
+    else:
+        assert _run_of(text) is expected
+
+
+@pytest.mark.parametrize("status", ["retired", "sunset"])
+def test_either_status_of_a_table_contract_ends_it(status: str) -> None:
+    text = LIFE % ("1.0.0", "id", "status: active")
+    with pytest.raises(RequestError, match=r"bronze\.slots was sunset"):
+        _run_of(text.replace("  version:", f"  status: {status}\n  version:"))
 
 
 def test_a_new_major_version_leaves_the_window_of_dual_writes_to_the_old_one(

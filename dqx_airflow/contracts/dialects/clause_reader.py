@@ -28,10 +28,11 @@ from dqx_airflow.contracts.model import (
     Treatment,
     UnknownKey,
     column_path,
+    day_of,
 )
 from dqx_airflow.contracts.references import References
 from dqx_airflow.contracts.time_texts import BoundError, bound_moment, iso_moment
-from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, slip_of
+from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, folded_word, slip_of
 from dqx_airflow.metrics import types
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.values.files import table_rows
@@ -48,12 +49,17 @@ def with_examples(item: Field, examples: Iterable[Scalar]) -> Field:
     )
 
 
-_MEANT = {"proposed": "draft", "in development": "draft", "stable": "active", "retired": "sunset"}
+_MEANT = {"proposed": "draft", "in development": "draft", "stable": "active"}
+_ENDED = ("retired", "sunset", "end of life", "EOL", "decommissioned")
+"""Statuses of a contract that has ended, in any format: where a format leaves the words open, they
+end it, too."""
 
 
 def status_of(written: str | None, statuses: Collection[str]) -> str | None:
     """The status of `Lifecycle` for a status of a dialect; None without one or if it is unknown."""
     word = (written or "").lower()
+    if folded_word(word) in map(folded_word, _ENDED):
+        return "sunset"
     return _MEANT.get(word, word) if word in statuses else None
 
 
@@ -240,6 +246,60 @@ class ClauseReader:
             return
         reason = f"'{written}' is not one of the values of '{key}'"
         self.mistaken(node, "E422", reason, did_you_mean(written, choices))
+
+    def status(
+        self, owner: Mapping, key: str, statuses: Collection[str], *, is_open: bool = False
+    ) -> str | None:
+        """The status of `Lifecycle` at a key. A typo of a word for the end is a check that is not
+        made: the contract may have ended.
+
+        :param is_open: the format allows other words, too.
+        """
+        self.one_of(owner, key, statuses, is_open=is_open)
+        written = owner.text(key)
+        status = status_of(written, statuses)
+        if written is None or status is not None:
+            return status
+        meant = slip_of(written, (*statuses, *_ENDED))
+        if meant is None and is_open:
+            self.documented(
+                owner.get(key), "the format allows any word, and does not define this one"
+            )
+        elif status_of(meant, statuses) == "sunset":
+            reason = f"'{written}' is not one of the values of '{key}'"
+            self.unsupported(owner.get(key), reason, "E422", f"did you mean '{meant}'?")
+        return None
+
+    def lifecycle_date(self, owner: Mapping, key: str, name: str, *, ends: bool) -> str | None:
+        """The date of the lifecycle at a key, as it is written; None without one. A value that is
+        no date is reported.
+
+        :param ends: the contract ends on the date, or a period after it: if nobody can read it, the
+            end is a check that is not made.
+        """
+        node = owner.get(key)
+        is_null = isinstance(node, Scalar) and node.value is None
+        written = owner.text(key)
+        if node is None or is_null or day_of(written) is not None:
+            return written
+        named = f"'{node.text}'" if isinstance(node, Scalar) else "is a list or a mapping, and"
+        reason = f"the {name} {named} is not a date"
+        treat = self.unsupported if ends else self.mistaken
+        treat(node, reason=reason, code="E427", help="write a date such as 2026-03-31")
+        return written
+
+    def notice_days(self, owner: Mapping, key: str) -> int | None:
+        """The days from the deprecation of a contract to its end; what is no number of them is a
+        check that is not made."""
+        node = owner.get(key)
+        days = owner.whole_number(key)
+        is_null = isinstance(node, Scalar) and node.value is None
+        if node is None or is_null or (days is not None and days >= 0):
+            return days
+        written = f"'{node.text}'" if isinstance(node, Scalar) else "a list or a mapping"
+        reason = f"the notice of the deprecation is {written}, which is not a number of days"
+        self.unsupported(node, reason, "E427", "write a number such as 90")
+        return None
 
     def documented_keys(self, node: Mapping, *keys: str, reason: str = "") -> None:
         """Marks the values of these keys of a mapping as documented."""

@@ -10,7 +10,7 @@ from typing import TypeAlias
 from dqx_airflow.contracts import demands, model
 from dqx_airflow.contracts.demands import Digits, OfType, OneOf, Pattern, Presence, Required
 from dqx_airflow.contracts.dialects import DialectReader
-from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, status_of
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.durations import DAY_S, HOUR_S, MINUTE_S
 from dqx_airflow.contracts.dialects.personal_data import is_sensitive
 from dqx_airflow.contracts.dialects.rule_names import PlacedRule, with_rules
@@ -292,20 +292,21 @@ def _lifecycle(reading: ClauseReader, top: Mapping) -> model.Lifecycle:
     versioning = reading.mapping(top, "versioning")
     reading.remarks(life, "fabric: lifecycle")
     reading.remarks(versioning, "fabric: versioning")
-    reading.one_of(top, "status", _STATUSES)
-    reading.one_of(life, "status", _STATUSES)
+    of_lifecycle = reading.status(life, "status", _STATUSES)
+    status = reading.status(top, "status", _STATUSES)
+    if status != "sunset" and life.text("status"):
+        status = of_lifecycle
     reading.one_of(versioning, "scheme", ("semver",))
     cadence = versioning.text("breaking_change_cadence")
     if cadence is not None and not cadence.strip().lower().startswith((*CADENCES,)):
         reading.one_of(versioning, "breaking_change_cadence", _CADENCES)
-    written_status = reading.text(top, "lifecycle.status", "status")
     return model.Lifecycle(
-        status=status_of(written_status, _STATUSES),
-        written_status=written_status,
-        deprecation_date=life.text("deprecation_date"),
-        sunset_date=life.text("sunset_date"),
+        status=status,
+        written_status=reading.text(top, "lifecycle.status", "status"),
+        deprecation_date=reading.lifecycle_date(life, "deprecation_date", "deprecation", ends=True),
+        sunset_date=reading.lifecycle_date(life, "sunset_date", "sunset", ends=True),
         successor=life.text("successor"),
-        notice_days=versioning.whole_number("deprecation_notice_days"),
+        notice_days=reading.notice_days(versioning, "deprecation_notice_days"),
         dual_write_days=versioning.whole_number("dual_write_window_days"),
         cadence=cadence,
     )

@@ -79,9 +79,13 @@ def _lifecycle(reading: ClauseReader) -> Lifecycle:
     contract = reading.mapping(reading.root, "contract")
     changes = reading.mapping(sla, "changes")
     return Lifecycle(
-        effective_date=contract.text("effective_date"),
-        deprecation_date=contract.text("deprecation_date"),
-        notice_days=changes.whole_number("notification_days"),
+        effective_date=reading.lifecycle_date(
+            contract, "effective_date", "effective date", ends=False
+        ),
+        deprecation_date=reading.lifecycle_date(
+            contract, "deprecation_date", "deprecation", ends=True
+        ),
+        notice_days=reading.notice_days(changes, "notification_days"),
         breaking_notice_days=changes.whole_number("breaking_change_notice"),
     )
 

@@ -35,6 +35,7 @@ _Place: TypeAlias = "tuple[str, str]"
 
 def _dates(contract: elements.Contract) -> Iterator[Diagnostic]:
     """The contradictions in the lifecycle of a contract."""
+    yield from _BY_NAME["dates"].mistakes(contract)
     life = contract.lifecycle
     named = (
         ("effective date", life.effective_date),
@@ -45,8 +46,6 @@ def _dates(contract: elements.Contract) -> Iterator[Diagnostic]:
     for name, text in named:
         if (day := elements.day_of(text)) is not None:
             days[name] = day
-        elif text is not None:
-            yield mistake("no_date", _span_of(contract, text), name=name, written=text)
     for earlier, later in combinations(days, 2):
         if days[earlier] > days[later]:
             span = _span_of(contract, days[later].isoformat())

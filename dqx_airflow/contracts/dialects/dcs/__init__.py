@@ -7,7 +7,7 @@ from math import ceil
 
 from dqx_airflow.contracts.demands import OnlyColumns, Unique
 from dqx_airflow.contracts.dialects import DialectReader
-from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, status_of
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.dcs.dcs_fields import read_field
 from dqx_airflow.contracts.dialects.dcs.dcs_quality_section import read_quality_section
 from dqx_airflow.contracts.dialects.dcs.dcs_service_levels import (
@@ -35,7 +35,6 @@ def _read(reading: ClauseReader) -> Contract:
     reason = "deprecated, and not in the language of the specification: write models"
     reading.unsupported(root.get("schema"), reason)
     info = reading.mapping(root, "info")
-    reading.one_of(info, "status", _STATUSES)
     contact = reading.mapping(info, "contact")
     reading.check_address(contact, "url", "uri")
     reading.check_address(contact, "email", "email")
@@ -59,12 +58,11 @@ def _read(reading: ClauseReader) -> Contract:
 
 
 def _lifecycle(reading: ClauseReader, info: Mapping) -> Lifecycle:
-    written = info.text("status")
     terms = reading.mapping(reading.root, "terms")
     seconds = text_duration_s(reading, terms.get("noticePeriod"))
     return Lifecycle(
-        status=status_of(written, _STATUSES),
-        written_status=written,
+        status=reading.status(info, "status", _STATUSES),
+        written_status=info.text("status"),
         notice_days=ceil(seconds / DAY_S) if seconds is not None else None,
     )
 

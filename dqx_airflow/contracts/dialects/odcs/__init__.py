@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from dqx_airflow.contracts.demands import Refers, Unique
 from dqx_airflow.contracts.dialects import DialectReader
-from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, status_of
+from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.odcs.custom_properties import custom_properties, read_consumers
 from dqx_airflow.contracts.dialects.odcs.elements import (
     Element,
@@ -30,6 +30,7 @@ from dqx_airflow.contracts.model import (
     Model,
     Rule,
     column_path,
+    day_of,
 )
 from dqx_airflow.errors import NoCounterpartError
 
@@ -41,7 +42,6 @@ def _read(reading: OdcsReading) -> Contract:
     reading.remarks(root, "ODCS: document")
     if not root.items("schema"):
         reading.documented_keys(root, "schema", reason="does not name an object")
-    reading.one_of(root, "status", _STATUSES, is_open=True)
     for key in ("authoritativeDefinitions", "support"):
         for item in reading.mappings(root, key):
             reading.check_address(item, "url", "uri")
@@ -109,21 +109,34 @@ def _incident(reading: OdcsReading) -> IncidentResponse:
 
 def _lifecycle(reading: OdcsReading) -> Lifecycle:
     """The status of the document, its dates in service levels, and its custom properties."""
-    written = reading.root.text("status")
     levels = {kind_of(level): level for level in reading.mappings(reading.root, "slaProperties")}
     custom = dict(custom_properties(reading))
+    start = levels.get("generalavailability", NOTHING)
+    deprecation = custom.get("deprecationDate", NOTHING)
     return Lifecycle(
-        status=status_of(written, _STATUSES),
-        written_status=written,
-        effective_date=levels.get("generalavailability", NOTHING).text("value"),
-        deprecation_date=custom.get("deprecationDate", NOTHING).text("value"),
-        sunset_date=levels.get("endoflife", NOTHING).text("value"),
+        status=reading.status(reading.root, "status", _STATUSES, is_open=True),
+        written_status=reading.root.text("status"),
+        effective_date=reading.lifecycle_date(start, "value", "effective date", ends=False),
+        deprecation_date=reading.lifecycle_date(deprecation, "value", "deprecation", ends=True),
+        sunset_date=_earliest_end(reading),
         successor=custom.get("successor", NOTHING).text("value"),
-        notice_days=custom.get("deprecationNoticeDays", NOTHING).whole_number("value"),
+        notice_days=reading.notice_days(custom.get("deprecationNoticeDays", NOTHING), "value"),
         breaking_notice_days=custom.get("breakingChangeNoticeDays", NOTHING).whole_number("value"),
         dual_write_days=custom.get("dualWriteDays", NOTHING).whole_number("value"),
         cadence=custom.get("breakingChangeCadence", NOTHING).text("value"),
     )
+
+
+def _earliest_end(reading: OdcsReading) -> str | None:
+    """The earliest date among the ends of life in the service levels, or else the first text there;
+    None without one."""
+    ends = [
+        reading.lifecycle_date(level, "value", "sunset", ends=True)
+        for level in reading.mappings(reading.root, "slaProperties")
+        if kind_of(level) == "endoflife"
+    ]
+    dates = [end for end in ends if end is not None and day_of(end) is not None]
+    return min(dates, default=next(filter(None, ends), None))
 
 
 # Objects -----------------------------------------------------------------------------------------

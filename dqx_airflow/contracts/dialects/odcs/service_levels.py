@@ -56,13 +56,15 @@ _STATED_BY_RULES = (*DIMENSIONS, "validity", "volume")
 """Properties that a rule of `quality` can state; a service level does not name a rule."""
 _VALUE_KEYS = ("value", "valueExt", "unit", "element")
 _STANDARD_NAMES = {
+    "endOfLife": ("endoflife", "eol", "sunset", "retirement", "decommission"),
     "retention": ("retention", "retain", "timetolive"),
     "frequency": ("frequency", "refreshinterval", "updateinterval", "loadinterval"),
     "latency": ("latency", "delay", "lag"),
     "freshness": ("fresh", "stale", "recen", "uptodate", "age"),
 }
-"""The properties that are checked, with what other names for them contain, without separators."""
-_WHOLE_WORDS = ("age", "lag")
+"""The properties that decide something, with what other names for them contain, without
+separators."""
+_WHOLE_WORDS = ("age", "lag", "eol")
 """Parts of names that count as whole words only: `coverage` is no age."""
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _JOINED = re.compile(r"^(max|min|data|row|record|load)+(age|lag)$")
@@ -85,6 +87,8 @@ def read_service(reading: OdcsReading) -> Iterator[RuleOfModel]:
             reading.documented_keys(level, *_VALUE_KEYS, reason=reason)
         elif kind in _LIFECYCLE_DATES:
             reading.documented_keys(level, *_VALUE_KEYS, reason="a lifecycle date of the contract")
+            if kind == "endofsupport":
+                reading.lifecycle_date(level, "value", "end of support", ends=False)
         elif meant := slip_of(kind, [*_SYNONYMS.values(), "freshness"]):
             reason = f"unknown property '{kind}'"
             hint = f"did you mean '{meant}'?"
