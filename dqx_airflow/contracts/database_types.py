@@ -54,6 +54,22 @@ _OF_PYSPARK = re.compile(r"(\w+?)type\s*(\(.*\))?", re.IGNORECASE)
 _ROUNDED = re.compile(r"\(\s*(\d+)\s*,\s*-(\d+)\s*\)")
 """The sizes of a number that is rounded to tens or more: `NUMBER(5,-2)` has up to seven digits."""
 
+_WITH_ZONE = re.compile(
+    r"timestamp_?l?tz|datetimeoffset|timestamp with(?: local)? time zone", re.IGNORECASE
+)
+_WITHOUT_ZONE = re.compile(
+    r"timestamp(?:_?ntz|_(?:s|ms|us|ns)| without time zone)?|datetime(?:2|64)?|smalldatetime",
+    re.IGNORECASE,
+)
+"""Timestamps as a clock on the wall shows them: in the standard of SQL `timestamp`, too."""
+_INSTANTS = {
+    "bigquery": ("timestamp",),
+    "mysql": ("timestamp",),
+    "clickhouse": ("datetime", "datetime64"),
+}
+"""The names without a word for a zone that are points in time nevertheless, by database."""
+_INSTANTS_OF_SPARK = ("timestamp", "timestamptype")
+
 
 @dataclass(frozen=True, slots=True)
 class PhysicalType:
@@ -84,6 +100,15 @@ def physical_type(written: str, sql_dialect: str | None, *, is_spark: bool) -> P
     dialects = DIALECTS if is_spark else (sql_dialect,)
     understood = (_transpiled(text, dialect) for dialect in dialects)
     return next((physical for physical in understood if physical is not None), None)
+
+
+def has_zone(written: str, sql_dialect: str | None, *, is_spark: bool) -> bool | None:
+    """True for a type of points in time, False for one of times on the wall; None for others."""
+    name = _SIZE.sub("", _spelled_plainly(written)).strip().lower()
+    instants = _INSTANTS_OF_SPARK if is_spark else _INSTANTS.get(sql_dialect or "", ())
+    if name in instants or _WITH_ZONE.fullmatch(name):
+        return True
+    return False if _WITHOUT_ZONE.fullmatch(name) else None
 
 
 def _spelled_plainly(written: str) -> str:

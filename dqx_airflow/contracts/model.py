@@ -186,7 +186,8 @@ class Field:
     `whole_number`, `text`, `any`; nested types are only `array`, `map` and `struct`, with their
     parts in `items`, `keys`, `values` and `fields`. `written_type` is as the document spells it.
     `logical_type` is the logical type of ODCS beside a physical type that it agrees with: `integer`
-    for a decimal of 12 digits.
+    for a decimal of 12 digits. `has_zone`: its database type is one of points in time (True), or of
+    times on the wall (False).
 
     `semantic` is the meaning of the field in words, `is_sensitive` masks its values. The
     `example_spans` are the positions of the `examples`, one for each. `id` is its identifier in the
@@ -217,6 +218,7 @@ class Field:
     id: str | None = field(default=None, compare=False)
     inputs: tuple[FieldSource, ...] = ()
     logical_type: str | None = field(default=None, compare=False)
+    has_zone: bool | None = field(default=None, compare=False)
 
     @property
     def is_nullable(self) -> bool:

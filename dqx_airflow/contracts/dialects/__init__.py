@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeAlias
 
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.document import Mapping, Node, Scalar
 from dqx_airflow.contracts.model import Contract, Dialect
 from dqx_airflow.contracts.unknown_keys import has_misspelled
+
+ClauseKind: TypeAlias = "tuple[tuple[str, ...], str, tuple[str, ...]]"
+"""The last key of a clause, or two keys on its path; the kind of its change; and the texts that
+mean the same as no clause."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +34,8 @@ class DialectReader:
     - `elements`: the required parts of the document, by their keys.
     - `not_expressible`: the lint rules about facts that the dialect cannot express.
     - `versions_models`: the document has no version, but each of its models does.
-    - `change_kinds`: the kinds of changes of clauses that only this dialect has, by two keys in
-      their paths or by the last key.
+    - `change_kinds`: the kinds of changes of clauses that only this dialect has, by their
+      keys.
     - `names_types_as_written`: exported expectations keep the types as written, and compound keys
       of two columns as in its own generator.
     """
@@ -48,7 +52,7 @@ class DialectReader:
     elements: tuple[str, ...] = ()
     not_expressible: frozenset[str] = frozenset()
     versions_models: bool = False
-    change_kinds: tuple[tuple[tuple[str, ...], str], ...] = ()
+    change_kinds: tuple[ClauseKind, ...] = ()
     names_types_as_written: bool = False
 
 

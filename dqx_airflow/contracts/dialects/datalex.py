@@ -384,5 +384,5 @@ READER = DialectReader(
     sign="`manifestSpecVersion` and `domains` at the top",
     not_expressible=frozenset({"version", "keys", "quality"}),
     versions_models=True,
-    change_kinds=((("signature", "inputs"), "input_changed"),),
+    change_kinds=((("signature", "inputs"), "input_changed", ()),),
 )

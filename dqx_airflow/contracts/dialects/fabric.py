@@ -424,6 +424,6 @@ READER = DialectReader(
     meaning_key="semantic",
     weighs_meaning=True,
     elements=("quality", "volume", "format", "versioning", "lifecycle"),
-    change_kinds=((("format", "storage"), "format_changed"),),
+    change_kinds=((("format", "storage"), "format_changed", ()),),
     names_types_as_written=True,
 )

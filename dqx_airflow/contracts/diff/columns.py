@@ -605,6 +605,8 @@ def _types(old: Field, new: Field, location: ContractLocation) -> Iterator[Chang
     order = compare_types(old.type, new.type)
     before, after = old.written_type or old.type or "any", new.written_type or new.type or "any"
     match order:
+        case demands.Order.SAME if {old.has_zone, new.has_zone} == {True, False}:
+            yield location.change("zone_changed", before, after)
         case demands.Order.SAME if before != after and _is_leaf(old) and _is_leaf(new):
             yield location.change("type_respelled", before, after)
         case demands.Order.LOOSER:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TypeAlias
 
 from dqx_airflow.contracts.demands import Unique, one_line
-from dqx_airflow.contracts.dialects import reader_of
+from dqx_airflow.contracts.dialects import ClauseKind, reader_of
 from dqx_airflow.contracts.diff.columns import (
     ColumnChanges,
     ContractLocation,
@@ -211,24 +211,32 @@ def _text_of(leaf: _Leaf | None) -> str | None:
 
 
 def _change(
-    path: _Keys, old: _Leaf | None, new: _Leaf | None, special: Collection[tuple[_Keys, str]]
+    path: _Keys, old: _Leaf | None, new: _Leaf | None, special: Collection[ClauseKind]
 ) -> Change:
     """The change of a clause.
 
     :param special: the clauses that only the dialect has and consumers rely on, each with the kind
-        of its change."""
+        of its change, and the texts that mean the same as none."""
     notes = [leaf.note for leaf in (old, new) if leaf is not None and leaf.note is not None]
     kind = "documented_clause_changed"
     if any(note.treatment is Treatment.UNSUPPORTED for note in notes):
         kind = "unsupported_clause_changed"
     if path[-1] != "description":
         pairs = (path[-1:], *pairwise(path))
-        kind = next((name for part, name in special if part in pairs), kind)
+        for part, name, defaults in special:
+            if part in pairs and _stated(old, defaults) != _stated(new, defaults):
+                kind = name
+                break
     shown = ".".join(path).replace(".[", "[")
     place = ContractLocation(shown, old.span if old else None, new.span if new else None)
-    before = old.text if old else None
-    after = new.text if new else None
-    return place.change(kind, before, after, f"{shown} {verb_of(old, new)}")
+    old_text = old.text if old else None
+    new_text = new.text if new else None
+    return place.change(kind, old_text, new_text, f"{shown} {verb_of(old, new)}")
+
+
+def _stated(leaf: _Leaf | None, defaults: Collection[str]) -> str | None:
+    """The text of a clause; None if it means the same as no clause."""
+    return None if leaf is None or leaf.text in defaults else leaf.text
 
 
 @dataclass(slots=True)

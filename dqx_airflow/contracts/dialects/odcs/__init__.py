@@ -251,5 +251,9 @@ READER = DialectReader(
     version_key="apiVersion",
     versions=("3.0.0", "3.0.1", "3.0.2", "3.1.0", "3.2.0"),
     is_open=True,
-    change_kinds=((("dataGranularityDescription",), "grain_changed"),),
+    change_kinds=(
+        (("dataGranularityDescription",), "grain_changed", ()),
+        (("logicalTypeOptions", "timezone"), "zone_changed", ("false",)),
+        (("logicalTypeOptions", "defaultTimezone"), "zone_changed", ("Etc/UTC", "UTC")),
+    ),
 )

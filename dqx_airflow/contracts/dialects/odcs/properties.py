@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from dqx_airflow.contracts import demands
-from dqx_airflow.contracts.database_types import PhysicalType, why_unread
+from dqx_airflow.contracts.database_types import PhysicalType, has_zone, why_unread
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, with_examples
 from dqx_airflow.contracts.dialects.odcs.elements import OdcsReading, physical_name
 from dqx_airflow.contracts.dialects.odcs.odcs_quality import read_rules
@@ -154,6 +154,11 @@ def _typed(reading: OdcsReading, node: Mapping, item: Field) -> tuple[Field, lis
             marks.append(in_spark_node)
     if spark_type is None:
         return item, rules
+    if written is not None:
+        # Without a server, names mean what the standard of SQL says.
+        is_spark = reading.is_spark and bool(reading.root.items("servers"))
+        zone = has_zone(written, reading.sql_dialect, is_spark=is_spark)
+        item = replace(item, has_zone=zone)
     item = _with_parts(reading, node, item, spark_type)
     if physical is not None and logical is not None and agrees(logical, spark_type):
         item = replace(item, logical_type=logical)
