@@ -142,7 +142,8 @@ def known_of(model: elements.Model, *, file_format: str | None) -> dict[str, Any
     """The dataset settings that a model determines: keys, masked columns, and for files of some
     formats their schema or reader options."""
     known: dict[str, Any] = {}
-    if model.key:
+    # A dataset takes columns as keys, not fields of a struct.
+    if model.key and all(len(elements.parts_of(path)) == 1 for path in model.key):
         known["keys"] = list(map(elements.plain_name, model.key))
     if masked := [
         item.name for item in model.fields if any(inner.is_sensitive for inner in item.walk())

@@ -75,7 +75,7 @@ class SchemaWriter(ModelWriter):
         }
         properties = []
         for item in model.fields:
-            written = self._property(item, keys)
+            written = self._property(item)
             if item.name in model.partition_by:
                 written["partitioned"] = True
                 written["partitionKeyPosition"] = model.partition_by.index(item.name) + 1
@@ -97,8 +97,9 @@ class SchemaWriter(ModelWriter):
         plain |= {"properties": properties, "relationships": relationships, "quality": quality}
         return without_empty(plain)
 
-    def _property(self, item: Field, keys: tuple[str, ...]) -> dict[str, Any]:
+    def _property(self, item: Field) -> dict[str, Any]:
         plain: dict[str, Any] = {"name": item.name}
+        keys = _unique_key(self.model)
         if item.path in keys:
             plain |= {"primaryKey": True, "primaryKeyPosition": keys.index(item.path) + 1}
         return plain | self._value(item)
@@ -151,7 +152,7 @@ class SchemaWriter(ModelWriter):
 
     def _parts(self, item: Field) -> dict[str, Any]:
         """The properties, items, keys and values of a nested value."""
-        parts: dict[str, Any] = {"properties": [self._property(inner, ()) for inner in item.fields]}
+        parts: dict[str, Any] = {"properties": [self._property(inner) for inner in item.fields]}
         if item.items is not None:
             parts["items"] = self._value(item.items)
         if item.keys is not None and item.values is not None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from math import ceil
 
-from dqx_airflow.contracts.demands import OnlyColumns, Unique
+from dqx_airflow.contracts.demands import OnlyColumns
 from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.dcs.dcs_fields import read_field
@@ -16,10 +17,11 @@ from dqx_airflow.contracts.dialects.dcs.dcs_service_levels import (
     text_duration_s,
 )
 from dqx_airflow.contracts.dialects.durations import DAY_S
+from dqx_airflow.contracts.dialects.primary_key import KeyMark, key_rules, primary_key
 from dqx_airflow.contracts.dialects.quality import read_quality
 from dqx_airflow.contracts.dialects.rule_names import with_rules
 from dqx_airflow.contracts.dialects.servers import read_servers
-from dqx_airflow.contracts.document import NOTHING, Entry, Mapping, Node, Scalar
+from dqx_airflow.contracts.document import NOTHING, Entry, Mapping, Scalar
 from dqx_airflow.contracts.example_rows import example_rows
 from dqx_airflow.contracts.model import Contract, Dialect, Lifecycle, Model, Server, column_path
 
@@ -84,21 +86,18 @@ def _models(reading: ClauseReader, servers: tuple[Server, ...]) -> Iterator[Mode
 
 def _model(reading: ClauseReader, name: str, entry: Entry, node: Mapping) -> Model:
     reading.remarks(node, "DCS: model")
-    keys = _key_nodes(reading, node)
+    key = primary_key(reading, _key_marks(reading, node))
+    keys = {mark.path: mark.nodes for mark in key}
     fields = reading.mapping(node, "fields")
     columns = tuple(
-        read_field(reading, column, column_path(column), column_node, keys.get(column, ()))
+        read_field(reading, column, column_path(column), column_node, keys)
         for column, column_node in fields.entries.items()
     )
     if not columns:
         reading.documented(node.get("fields"), "does not name a field")
     paths = tuple(column.path for column in columns)
     placed = tuple(read_quality(reading, node, None, paths))
-    rules = []
-    if keys:
-        nodes = [node for of_column in keys.values() for node in of_column]
-        demand = Unique(tuple(map(column_path, keys)))
-        rules.append(reading.rule("primary_key", demand, *nodes))
+    rules = [*key_rules(reading, key, columns)]
     closing = node.get("additionalFields")
     is_closed = node.truth("additionalFields") is False
     if is_closed:
@@ -128,22 +127,43 @@ def _model(reading: ClauseReader, name: str, entry: Entry, node: Mapping) -> Mod
     return with_rules(model, placed)
 
 
-def _key_nodes(reading: ClauseReader, model: Mapping) -> dict[str, tuple[Node, ...]]:
-    """The columns of the primary key, with the leaves that declare it: of the model, or of the
-    fields.
+def _key_marks(reading: ClauseReader, model: Mapping) -> tuple[KeyMark, ...]:
+    """The marks of the primary key: of the model, and of its fields.
 
     Several key fields form a compound key, as in SQL.
     """
-    nodes: dict[str, tuple[Node, ...]] = {}
-    for item in model.scalars("primaryKey"):
-        nodes[item.text] = (item,)
-    fields = reading.mapping(model, "fields")
-    for name, entry in fields.entries.items():
-        node = reading.resolved(entry.node) if isinstance(entry.node, Mapping) else NOTHING
-        for key in ("primaryKey", "primary"):
-            if node.truth(key) and (key_node := node.get(key)):
-                nodes[name] = (*nodes.get(name, ()), key_node)
-    return nodes
+    marks: dict[str, KeyMark] = {}
+    listed = (KeyMark(column_path(item.text), "", (item,)) for item in model.scalars("primaryKey"))
+    for mark in (*listed, *_marks_below(reading, model)):
+        before = marks.get(mark.path)
+        marks[mark.path] = replace(mark, nodes=(*before.nodes, *mark.nodes)) if before else mark
+    return tuple(marks.values())
+
+
+def _marks_below(
+    reading: ClauseReader, owner: Mapping, parent: str = "", *, is_repeated: bool = False
+) -> Iterator[KeyMark]:
+    """The marks of the fields of a model or a struct, and of what is nested in them."""
+    for name, entry in reading.mapping(owner, "fields").entries.items():
+        if isinstance(entry.node, Mapping):
+            step = column_path(name)
+            path = f"{parent}.{step}" if parent else step
+            node = reading.resolved(entry.node)
+            yield from _marks_of(reading, node, path, parent, is_repeated=is_repeated)
+
+
+def _marks_of(
+    reading: ClauseReader, node: Mapping, path: str, parent: str, *, is_repeated: bool
+) -> Iterator[KeyMark]:
+    marks = (node.get(key) for key in ("primaryKey", "primary") if node.truth(key))
+    nodes = tuple(mark for mark in marks if mark is not None)
+    if nodes:
+        yield KeyMark(path, parent, nodes, is_repeated=is_repeated)
+    yield from _marks_below(reading, node, path, is_repeated=is_repeated)
+    for key in ("items", "keys", "values"):
+        part = reading.mapping(node, key)
+        if part is not NOTHING:
+            yield from _marks_of(reading, part, f"{path}[{key}]", path, is_repeated=True)
 
 
 def _with_promises(reading: ClauseReader, models: tuple[Model, ...]) -> tuple[Model, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from collections.abc import Mapping as MappingType
 from dataclasses import replace
+from typing import TypeAlias
 
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader, with_examples
@@ -41,33 +43,33 @@ _SUBTYPES = (
 """The kinds of derivation of a field from another field, in the terms of OpenLineage."""
 
 
-def read_field(
-    reading: ClauseReader, name: str, path: str, entry: Entry, key_nodes: tuple[Node, ...] = ()
-) -> Field:
-    """A field of a model or of a struct. `key_nodes` declare that it belongs to the primary key."""
-    item = _with_properties(reading, Field(name, path, None, entry.span), entry.node, key_nodes)
+_KeyNodes: TypeAlias = "MappingType[str, tuple[Node, ...]]"
+"""The nodes that declare the primary key of a model, by the paths of its fields."""
+
+
+def read_field(reading: ClauseReader, name: str, path: str, entry: Entry, keys: _KeyNodes) -> Field:
+    """A field of a model or of a struct."""
+    item = _with_properties(reading, Field(name, path, None, entry.span), entry.node, keys)
     clause = Clause(show_path(entry.node.path), "", entry.span)
     if not (isinstance(entry.node, Mapping) and entry.node.entries):  # a leaf of the document
         clause = replace(reading.clause(entry.node), span=entry.span)
     exists = Rule("exists", demands.Presence(), (clause,))
-    return replace(item, rules=with_unique_names((exists, *item.rules)), is_key=bool(key_nodes))
+    return replace(item, rules=with_unique_names((exists, *item.rules)), is_key=path in keys)
 
 
-def _with_properties(
-    reading: ClauseReader, item: Field, written: Node, key_nodes: tuple[Node, ...] = ()
-) -> Field:
+def _with_properties(reading: ClauseReader, item: Field, written: Node, keys: _KeyNodes) -> Field:
     """The field with all of its properties."""
     if not isinstance(written, Mapping):
         return item
     node = reading.resolved(written)
     reading.remarks(node, "DCS: field")
-    item = _typed(reading, node, _described(reading, node, item))
+    item = _typed(reading, node, _described(reading, node, item), keys)
     family = None  # the field may contain any value
     if item.type not in (None, "any"):
         family = Family.NUMBER if item.type == "number" else family_of(str(item.type))
     rules = (
         *_type_rules(reading, node, item),
-        *_keys(reading, node, item, key_nodes),
+        *_keys(reading, node, item, keys.get(item.path, ())),
         *_enum(reading, node),
         *_text_rules(reading, node, family),
         *_number_rules(reading, node, family),
@@ -112,7 +114,7 @@ def _inputs(reading: ClauseReader, lineage: Mapping) -> Iterator[FieldSource]:
             )
 
 
-def _typed(reading: ClauseReader, node: Mapping, item: Field) -> Field:
+def _typed(reading: ClauseReader, node: Mapping, item: Field, keys: _KeyNodes) -> Field:
     """The field with its type and its nested fields."""
     physical = _physical_type(reading, node)
     if physical is not None:
@@ -120,26 +122,26 @@ def _typed(reading: ClauseReader, node: Mapping, item: Field) -> Field:
         return with_type(replace(item, written_type=written), physical)
     field_type = _type_of(node)
     item = replace(item, type=field_type, written_type=node.text("type"))
-    for kind, keys in _NESTED.items():
+    for kind, parts in _NESTED.items():
         if kind == field_type:
             continue
-        for key in keys:
+        for key in parts:
             reading.unsupported(node.get(key), f"belongs to a field of type {kind}")
     match field_type:
         case "struct":
             inner = reading.mapping(node, "fields").entries.items()
             fields = (
-                read_field(reading, name, f"{item.path}.{column_path(name)}", entry)
+                read_field(reading, name, f"{item.path}.{column_path(name)}", entry, keys)
                 for name, entry in inner
             )
             return replace(item, fields=tuple(fields))
         case "array":
-            return replace(item, items=_part(reading, node, item, "items", "[]"))
+            return replace(item, items=_part(reading, node, item, "items", "[]", keys))
         case "map":
             return replace(
                 item,
-                keys=_part(reading, node, item, "keys", "{key}"),
-                values=_part(reading, node, item, "values", "{value}"),
+                keys=_part(reading, node, item, "keys", "{key}", keys),
+                values=_part(reading, node, item, "values", "{value}", keys),
             )
     return item
 
@@ -172,12 +174,15 @@ def _physical_type(reading: ClauseReader, node: Mapping) -> str | None:
     return spark_type
 
 
-def _part(reading: ClauseReader, node: Mapping, item: Field, key: str, mark: str) -> Field | None:
+def _part(
+    reading: ClauseReader, node: Mapping, item: Field, key: str, mark: str, keys: _KeyNodes
+) -> Field | None:
     """The items of an array, or the keys or values of a map."""
     entry = node.entries.get(key)
     if entry is None or not isinstance(entry.node, Mapping):
         return None
-    return _with_properties(reading, Field(mark, item.path + mark, None, entry.span), entry.node)
+    part = Field(mark, item.path + mark, None, entry.span)
+    return _with_properties(reading, part, entry.node, keys)
 
 
 def _type_rules(reading: ClauseReader, node: Mapping, item: Field) -> Iterator[Rule]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from dqx_airflow.contracts.demands import Refers, Unique
+from dqx_airflow.contracts.demands import Refers
 from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.dialects.odcs.custom_properties import custom_properties, read_consumers
@@ -19,6 +19,7 @@ from dqx_airflow.contracts.dialects.odcs.odcs_quality import read_rules
 from dqx_airflow.contracts.dialects.odcs.odcs_servers import FILES, SPARK, read_servers
 from dqx_airflow.contracts.dialects.odcs.properties import is_column, mark_computed, read_property
 from dqx_airflow.contracts.dialects.odcs.service_levels import kind_of, read_service
+from dqx_airflow.contracts.dialects.primary_key import KeyMark, key_rules, primary_key
 from dqx_airflow.contracts.dialects.rule_names import PlacedRule, RuleOfModel, with_unique_names
 from dqx_airflow.contracts.document import NOTHING, Mapping
 from dqx_airflow.contracts.model import (
@@ -34,6 +35,7 @@ from dqx_airflow.contracts.model import (
 )
 from dqx_airflow.errors import NoCounterpartError
 
+_NO_KEY = "states no key without `primaryKey: true`: add it, or remove the position"
 _STATUSES = ("proposed", "draft", "active", "deprecated", "retired")
 
 
@@ -157,12 +159,17 @@ def _model(reading: OdcsReading, node: Mapping, levels: tuple[RuleOfModel, ...])
     for other in properties:
         if other not in columns:
             mark_computed(reading, other)
+    marks: list[KeyMark] = []
+    for column in columns:
+        marks += _key_marks(reading, column, column_path(physical_name(column)))
+    key = primary_key(reading, marks)
+    reading.key = frozenset(mark.path for mark in key)
     fields = tuple(read_property(reading, column) for column in columns)
     paths = tuple(item.path for item in fields)
     placed: list[PlacedRule] = [(path, rule) for model, path, rule in levels if model == name]
     placed += read_rules(reading, node, columns=paths)
     rules = (rule for path, rule in placed if path is None)
-    of_model = (*_primary_key(reading, columns), *_relationships(reading, node), *rules)
+    of_model = (*key_rules(reading, key, fields), *_relationships(reading, node), *rules)
     return Model(
         name=name,
         span=node.span_of("name"),
@@ -190,13 +197,31 @@ def _position(column: Mapping, key: str) -> float:
     return float("inf") if position is None or position < 0 else position
 
 
-def _primary_key(reading: OdcsReading, columns: list[Mapping]) -> Iterator[Rule]:
-    keys = [column for column in columns if column.truth("primaryKey")]
-    keys.sort(key=lambda column: _position(column, "primaryKeyPosition"))
-    if keys:
-        marks = [column.get(key) for column in keys for key in ("primaryKey", "primaryKeyPosition")]
-        paths = (column_path(physical_name(column)) for column in keys)
-        yield reading.rule("primary_key", Unique(tuple(paths)), *marks)
+def _key_marks(
+    reading: OdcsReading, node: Mapping, path: str, parent: str = "", *, is_repeated: bool = False
+) -> Iterator[KeyMark]:
+    """The property, if it is marked as a part of the primary key, and the properties below it."""
+    position = node.number("primaryKeyPosition")
+    if node.truth("primaryKey"):
+        nodes = (node.get("primaryKey"), node.get("primaryKeyPosition"))
+        stated = tuple(item for item in nodes if item is not None)
+        is_placed = position is not None and position >= 0
+        place = position if is_placed else None
+        yield KeyMark(path, parent, stated, place, is_repeated=is_repeated)
+    elif node.truth("primaryKey") is None and position is not None and position > 0:
+        reading.unsupported(node.get("primaryKeyPosition"), _NO_KEY)
+    else:
+        reason = "not part of the primary key"
+        reading.documented_keys(node, "primaryKey", "primaryKeyPosition", reason=reason)
+    for inner in reading.mappings(node, "properties"):
+        step = column_path(physical_name(inner))
+        yield from _key_marks(reading, inner, f"{path}.{step}", path, is_repeated=is_repeated)
+    entries = reading.mapping(node, "map")
+    parts = [reading.mapping(node, "items")]
+    parts += (reading.mapping(entries, key) for key in ("key", "value"))
+    for part in parts:
+        if part is not NOTHING:
+            yield from _key_marks(reading, part, f"{path}[]", path, is_repeated=True)
 
 
 def _partitions(columns: list[Mapping]) -> tuple[str, ...]:

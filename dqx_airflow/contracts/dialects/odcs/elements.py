@@ -17,9 +17,13 @@ from dqx_airflow.errors import NoCounterpartError
 
 @dataclass(slots=True)
 class OdcsReading(ClauseReader):
-    """The reading of a document of the standard, whose rules name its elements."""
+    """The reading of a document of the standard, whose rules name its elements.
+
+    `key` are the paths of the properties in the primary key of the object being read.
+    """
 
     elements: Elements = field(default_factory=lambda: Elements({}, {}, ()))
+    key: frozenset[str] = frozenset()
 
     @property
     def version(self) -> str:

@@ -82,7 +82,7 @@ def _read(reading: OdcsReading, node: Mapping, name: str, path: str) -> Field:
         written_type=reading.text(node, "physicalType", "logicalType"),
         semantic=node.text("description"),
         title=node.text("businessName"),
-        is_key=node.truth("primaryKey") is True,
+        is_key=path in reading.key,
         classification=node.text("classification"),
         tags=reading.texts(node, "tags"),
         id=node.text("id"),
