@@ -28,7 +28,7 @@ from dqx_airflow.contracts.enforcement.enforced_contract import (
     enforce,
 )
 from dqx_airflow.contracts.enforcement.pins import objection_to_version
-from dqx_airflow.contracts.field_types import spark_type
+from dqx_airflow.contracts.field_types import spark_type, spark_type_of
 from dqx_airflow.contracts.model import Model, Rule
 from dqx_airflow.contracts.references import FolderReader, no_files
 from dqx_airflow.contracts.variables import named_variables
@@ -240,7 +240,10 @@ class Contract:
             return db
         types = {
             model.name: {
-                item.name: spark_type(item) for item in model.fields if item.type not in _ANY_TYPE
+                item.name: kind
+                for item in model.fields
+                if item.type not in _ANY_TYPE
+                and (kind := spark_type_of(spark_type(item)))  # its fields without backticks
             }
             for model in self.described
         }

@@ -7,7 +7,7 @@ import math
 import operator
 import re
 import struct
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal, InvalidOperation
@@ -23,6 +23,7 @@ from dqx_airflow.metrics.types import (
     decimal_size,
     fields_of,
     parts_of,
+    spelled_like,
     widest,
 )
 from dqx_airflow.values import DatasetField
@@ -172,6 +173,9 @@ _CLASSES: dict[str, type] = {
     "boolean": bool,
     "binary": bytes,
 }
+_NESTED = ("array", "map", "struct")
+_UNWRITABLE = re.compile(r"[,:<>()]")
+"""In the name of a field, what a type cannot be written with."""
 
 
 class TableError(ValueError):
@@ -238,18 +242,22 @@ class Table:
         """Returns a table with the types of its values; a column without values has type void.
 
         :param types: the types of columns that are known.
-        :param wanted: the types that columns get if all of their values have them.
+        :param wanted: the types that columns, their items and fields get if all of their values
+            have them.
         :raises TableError: the values of a column have no common type.
         """
         fields = []
         fitted = []
         for name, given in columns.items():
             cells = given if name in types else _with_null([*map(_plain, given)])
-            kind = wanted.get(name)
-            values = _as_wanted(cells, kind, name) if kind is not None else None
-            if kind is None or values is None:
-                kind = types.get(name) or _common_type(name, cells)
-                values = [_fitted(cell, kind, row, name) for row, cell in enumerate(cells, 1)]
+            asked = spelled_like(name, wanted)
+            kind = types.get(name)
+            if asked is not None:
+                kind = _type_as_wanted(name, cells, wanted[asked], kind)
+                cells = [_as_written(cell, kind) for cell in cells]
+            elif kind is None:
+                kind = _common_type(name, cells)
+            values = [_fitted(cell, kind, row, name) for row, cell in enumerate(cells, 1)]
             fields.append(DatasetField(name, kind))
             fitted.append(values)
         return cls(tuple(fields), tuple(zip(*fitted, strict=True)))
@@ -285,9 +293,11 @@ def type_of_value(value: Any) -> str:
             return "timestamp" if value.tzinfo else "timestamp_ntz"
         case date():
             return "date"
-        case Mapping():
+        case Mapping() if _has_shape(value, "struct"):
             fields = (f"{name}:{type_of_value(item)}" for name, item in value.items())
             return f"struct<{','.join(fields)}>"
+        case Mapping():
+            return f"map<{_common_type('a key', value)},{_common_type('a map', value.values())}>"
         case Sequence():
             return f"array<{_common_type('an array', value)}>"
         case _:
@@ -344,12 +354,73 @@ def _merged(first: str | None, other: str | None) -> str | None:
     return f"struct<{','.join(f'{name}:{kind}' for name, kind in fields.items())}>"
 
 
-def _as_wanted(cells: Sequence[Any], wanted: str, column: str) -> list[Any] | None:
-    """The cells in another type, if all of them have it."""
+def _has_shape(value: Any, kind: str) -> bool:
+    """Whether a value of Python stands for an array, a map or a struct. pandas has the maps of
+    Arrow as lists of pairs."""
+    match kind, value:
+        case "array", list() | tuple():
+            return True
+        case "map", list() | tuple():
+            return all(isinstance(pair, tuple) and len(pair) == 2 for pair in value)
+        case "map", Mapping():
+            return True
+        case "struct", Mapping():
+            return all(isinstance(name, str) for name in value)
+    return False
+
+
+def _pairs_of(held: Any) -> Collection[tuple[Any, Any]]:
+    """The keys of a map with their values."""
+    pairs: Collection[tuple[Any, Any]] = held.items() if isinstance(held, Mapping) else held
+    return pairs
+
+
+def _type_as_wanted(place: str, cells: Iterable[Any], wanted: str, known: str | None = None) -> str:
+    """The wanted type, as far as all values have it: with the fields of their structs, and for
+    other values with the type that these have.
+
+    :param known: the type of the values, if it does not follow from them.
+    :raises TableError: the values have no common type.
+    """
+    held = [cell for cell in cells if cell is not None]
+    name = wanted.split("(", 1)[0].split("<", 1)[0]
+    if not held:
+        return wanted
+    if name not in _NESTED:
+        return wanted if _all_fit(held, wanted, place) else known or _common_type(place, held)
+    if not all(_has_shape(cell, name) for cell in held):
+        return known or _common_type(place, held)
+    match name:
+        case "array":
+            items = (item for cell in held for item in cell)
+            return f"array<{_type_as_wanted(f'{place}[item]', items, *parts_of(wanted))}>"
+        case "map":
+            key, inner = parts_of(wanted)
+            pairs = [pair for cell in held for pair in _pairs_of(cell)]
+            of_keys = _type_as_wanted(f"{place}[key]", (pair[0] for pair in pairs), key)
+            of_values = _type_as_wanted(f"{place}[value]", (pair[1] for pair in pairs), inner)
+            return f"map<{of_keys},{of_values}>"
+    types = fields_of(wanted)
+    fields = []
+    for field in dict.fromkeys(field for cell in held for field in cell):
+        asked = spelled_like(field, types)
+        values = [cell[field] for cell in held if field in cell]
+        within = f"{place}.{field}"
+        kind = _common_type(within, values)
+        if asked is not None:
+            kind = _type_as_wanted(within, values, types[asked])
+        fields.append(f"{field}:{kind}")
+    return f"struct<{','.join(fields)}>"
+
+
+def _all_fit(cells: Sequence[Any], wanted: str, place: str) -> bool:
+    """Whether all values have a type that has no parts, or can be converted to it."""
     try:
-        return [_fitted(_as_written(cell, wanted), wanted, 0, column) for cell in cells]
+        for cell in cells:
+            _fitted(_as_written(cell, wanted), wanted, 0, place)
     except (TableError, KeyError, ArithmeticError):
-        return None
+        return False
+    return True
 
 
 def _as_written(cell: Any, wanted: str) -> Any:
@@ -369,14 +440,15 @@ def _as_written(cell: Any, wanted: str) -> Any:
             raise TableError("a number is larger than every float")
         case "date", datetime() if cell.time() == time():
             return cell.date()
-        case "array", list():
+        case "array", list() | tuple():
             return [_as_written(item, *parts_of(wanted)) for item in cell]
         case "struct", Mapping():
             types = fields_of(wanted)
             return {name: _as_written(cell.get(name), inner) for name, inner in types.items()}
-        case "map", Mapping():
+        case "map", Mapping() | list() | tuple():
             key, inner = parts_of(wanted)
-            return {_as_written(k, key): _as_written(item, inner) for k, item in cell.items()}
+            pairs = _pairs_of(cell)
+            return [(_as_written(k, key), _as_written(item, inner)) for k, item in pairs]
     return cell
 
 
@@ -398,7 +470,9 @@ def _plain(value: Any) -> Any:
         return bytes(value)
     if isinstance(value, Mapping):
         return {name: _plain(item) for name, item in value.items()}
-    return [*map(_plain, value)] if isinstance(value, list | tuple) else value
+    if isinstance(value, tuple):
+        return tuple(map(_plain, value))
+    return [*map(_plain, value)] if isinstance(value, list) else value
 
 
 def _fitted(value: Any, spark_type: str, row: int, column: str) -> Any:
@@ -424,8 +498,8 @@ def _checked(value: Any, spark_type: str) -> Any:
     if value is None:
         return None
     _demand(value, name == "boolean" or not isinstance(value, bool))
-    if name in ("array", "map", "struct"):
-        return _checked_parts(value, name, spark_type)
+    if name in _NESTED:
+        return _checked_parts(_demand(value, _has_shape(value, name)), name, spark_type)
     if name in WHOLE_SIZES:
         return _demand(value, isinstance(value, int) and has_bits_for(value, name))
     match name:
@@ -457,12 +531,13 @@ def _checked_parts(value: Any, name: str, spark_type: str) -> Any:
             return tuple(_checked(item, inner) for item in value)
         case "map":
             key_type, value_type = parts_of(spark_type)
-            pairs = [
-                (_checked(k, key_type), _checked(v, value_type)) for k, v in dict(value).items()
-            ]
+            given = _pairs_of(value)
+            _demand(value, len(dict(given)) == len(given))
+            pairs = [(_checked(k, key_type), _checked(v, value_type)) for k, v in given]
             return tuple(sorted(pairs, key=lambda pair: spark_values.order_key(pair[0])))
         case _:
             types = fields_of(spark_type)
+            _demand(value, all(field in types or _UNWRITABLE.search(field) for field in value))
             return {field: _checked(value.get(field), inner) for field, inner in types.items()}
 
 

@@ -31,6 +31,7 @@ HERE = timezone(timedelta(hours=2))
         ([1, None, 2.5], "array<double>"),
         ([], "array<void>"),
         ({"a": 1, "b": {"c": "x"}}, "struct<a:bigint,b:struct<c:string>>"),
+        ({1: "a", 2: None}, "map<bigint,string>"),
     ],
 )
 def test_a_type_is_inferred_from_the_values(value: Any, spark_type: str) -> None:
@@ -78,7 +79,16 @@ def test_timestamps_are_stored_in_utc_and_floats_as_float() -> None:
         ("timestamp", date(2024, 1, 1)),
         ("timestamp_ntz", datetime(2024, 1, 1, tzinfo=HERE)),
         ("array<int>", ["x"]),
+        ("array<string>", "abc"),
+        ("array<string>", {"a": "x"}),
+        ("array<int>", b"abc"),
+        ("map<string,string>", ["kv"]),
+        ("map<string,int>", [("k", 1), ("k", 2)]),
         ("struct<a:int>", {"a": "x"}),
+        ("struct<a:int>", {"A": 1}),
+        ("struct<a:int>", {"b": 1}),
+        ("struct<a:int>", "a"),
+        ("struct<a:int>", ["a"]),
     ],
 )
 def test_a_value_that_does_not_fit_its_column_is_reported(spark_type: str, value: Any) -> None:
