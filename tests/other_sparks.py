@@ -33,8 +33,8 @@ TESTS = (
             *("gate", "promotion", "promoted_slices", "quarantine", "quarantine_reruns"),
             *("states", "state_keys", "matching", "failing_rows", "groups_in_gates", "dates"),
             *("exact_numbers", "forms", "sources", "csv_header_faults", "guessed_types"),
-            *("json_layout", "text_encoding", "texts", "stored_types", "side_by_side"),
-            *("spark_versions", "proof"),
+            *("json_layout", "text_encoding", "texts", "stored_types", "parquet_types"),
+            *("side_by_side", "spark_versions", "proof"),
         )
     ),
 )

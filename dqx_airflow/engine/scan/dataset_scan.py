@@ -71,7 +71,7 @@ def scan(
     drift = _drift(spark, dataset, requests, references)
     schema = replace(dataset.schema, unread=drift.unread)
     lookups, impossible = _lookups(requests, schema, references)
-    _answer_without_rows(dataset, requests, drift, scanned)
+    _answer_without_rows(dataset, requests, drift, references.date, scanned)
     computable = _computable(dataset, requests, schema, impossible, scanned)
     types = RowTypes(schema.type_of)
     grouped: list[Needed] = []
@@ -88,15 +88,35 @@ def scan(
 
 
 def _answer_without_rows(
-    dataset: OpenDataset, requests: Iterable[MetricRequest], drift: SchemaDrift, scanned: Scanned
+    dataset: OpenDataset,
+    requests: Sequence[MetricRequest],
+    drift: SchemaDrift,
+    on: date,
+    scanned: Scanned,
 ) -> None:
     """Answers the requests about the columns of the dataset, and about its transaction log."""
     schema_on_date = drift.in_schema(dataset.schema)
-    for request in requests:
-        if request.definition.scan is Scan.SCHEMA:
+    about_columns = [one for one in requests if one.definition.scan is Scan.SCHEMA]
+    misread = _misread_files(dataset, on) if about_columns else None
+    for request in about_columns:
+        if misread is None:
             _answer_from_columns(request, schema_on_date, dataset.schema, drift, scanned)
-        elif request.definition.scan is Scan.LOG:
+        else:
+            scanned.failures[request] = misread
+    for request in requests:
+        if request.definition.scan is Scan.LOG:
             _answer_from_log(request, dataset, scanned)
+
+
+def _misread_files(dataset: OpenDataset, on: date) -> str | None:
+    """The problem if a file of a date has other columns than those as which it is read."""
+    if dataset.check_files is None:
+        return None
+    try:
+        dataset.check_files({on})
+    except DatasetError as error:
+        return error.in_one_line
+    return None
 
 
 def _computable(

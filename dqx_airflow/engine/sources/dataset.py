@@ -78,12 +78,14 @@ class OpenDataset(DatasetFacts):
     or read. `dates` is the column with the date of a row, `log` the transaction log of a Delta
     table, and `files` are the files at a path when it was opened. `texts` are the strings from
     which the values are cast, if any. `read_files` is set if some of the files can be read without
-    the others. `last_commit` returns the time of the last commit that changed the data of a table,
-    or None if no commit has it. `char_types` are the types of the columns whose values Spark pads
-    with spaces, such as `char(5)`; they are read without them. `snapshot` and `branch` belong to an
-    Iceberg table. `notes` are remarks for verdicts about a column, or, under the empty name, for
-    verdicts about the columns of the dataset. `read_dates` are the dates whose files were read so
-    far, None for all files.
+    the others. `check_files` compares the columns in the files of some dates with those that are
+    read, and raises a `DatasetError` if values would be read as others. `last_commit` returns the
+    time of the last commit that changed the data of a table, or None if no commit has it.
+    `char_types` are the types of the columns whose values Spark pads with spaces, such as
+    `char(5)`; they are read without them. `snapshot` and `branch` belong to an Iceberg table.
+    `notes` are remarks for verdicts about a column, or, under the empty name, for verdicts about
+    the columns of the dataset. `read_dates` are the dates whose files were read so far, None for
+    all files.
     """
 
     struct: StructType
@@ -95,6 +97,7 @@ class OpenDataset(DatasetFacts):
     files: tuple[DataFile, ...] | None = None
     texts: TextColumns | None = None
     read_files: FilesReader | None = None
+    check_files: Callable[[Collection[date | None]], None] | None = None
     last_commit: Callable[[], datetime | None] | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
     char_types: Mapping[str, str] = field(default_factory=dict)

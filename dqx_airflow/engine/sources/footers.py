@@ -30,6 +30,7 @@ from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyarrow.fs import FileSystem, FileType
 from pyspark.errors import PySparkException
@@ -46,6 +47,8 @@ from dqx_airflow.engine.sources.listing import (
     partition_names,
     read_each,
 )
+from dqx_airflow.engine.sources.parquet_types import Misread, ReadColumns
+from dqx_airflow.engine.sources.partition_values import NO_VALUE
 from dqx_airflow.errors import DatasetError, first_line
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import (
@@ -244,7 +247,7 @@ def require_orc_types(
             if name is None:
                 continue
             if spelled_like(field.name, folders) is not None:
-                raise _in_file_and_folder(ref, name, file)
+                raise in_file_and_folder(ref, name, file)
             if not _holds(read[name], field.type):
                 raise DatasetError(
                     f"dataset '{ref.name}': column '{name}' is of type {field.type} in {file}, but "
@@ -253,33 +256,50 @@ def require_orc_types(
                 )
 
 
-def require_folders_as_in_files(ref: DatasetRef, path: str, files: Sequence[DataFile]) -> None:
-    """Rejects Parquet files with a column of their folders, unless its value is the same.
+def require_read_as_written(
+    ref: DatasetRef, path: str, files: Sequence[DataFile], read: ReadColumns
+) -> None:
+    """Rejects Parquet files of which Spark would read other values than they hold: of a column of
+    another type, or of one that the names of their folders have with another value. Each footer is
+    read once.
 
     :raises DatasetError: there is one.
     """
     folders = partition_names(files)
-    if not folders:
-        return
 
-    def disagreeing(system: FileSystem, file: DataFile) -> str | None:
+    def problem(system: FileSystem, file: DataFile) -> DatasetError | None:
         try:
             footer = pq.read_metadata(file.path, filesystem=system)
+            columns = read.compared(footer.schema)
+            for name in columns.names:
+                if spelled_like(name, folders) is None:
+                    continue
+                if not _has_value(system, file, footer, name):
+                    return in_file_and_folder(ref, name, file.path)
         except (OSError, ValueError, pa.ArrowException):
             return None  # Spark reports what is wrong with it
-        names: list[str] = footer.schema.names
-        for name in names:
-            is_in_folders = spelled_like(name, folders) is not None
-            if is_in_folders and not _has_value(footer, name, _folder(file.path, name)):
-                return name
+        for misread in columns.misread:
+            if spelled_like(misread.column, folders) is None:
+                return _read_as_others(ref, misread, file.path)
         return None
 
-    for file, column in zip(files, read_each(path, files, disagreeing), strict=True):
-        if column is not None:
-            raise _in_file_and_folder(ref, column, file.path)
+    for found in read_each(path, files, problem):
+        if found is not None:
+            raise found
 
 
-def _in_file_and_folder(ref: DatasetRef, column: str, file: str) -> DatasetError:
+def _read_as_others(ref: DatasetRef, misread: Misread, file: str) -> DatasetError:
+    name = ".".join(misread.path)
+    wider = misread.wider(is_declared=ref.schema is not None)
+    declare = f", or declare '{name}' as {wider} in its schema" if wider is not None else ""
+    return DatasetError(
+        f"dataset '{ref.name}': column '{name}' is of type {misread.stored} in {file}, but would "
+        f"be read as {misread.read}, with other values",
+        f"write the files with one type{declare}",
+    )
+
+
+def in_file_and_folder(ref: DatasetRef, column: str, file: str) -> DatasetError:
     return DatasetError(
         f"dataset '{ref.name}': column '{column}' is in {file}, and in the name of its folder, "
         "which alone would be read",
@@ -313,23 +333,41 @@ def _holds(read: str, stored: str) -> bool:
     return read == stored or (read.startswith(("char", "varchar")) and stored == "string")
 
 
-def _has_value(footer: pq.FileMetaData, column: str, folder: str | None) -> bool:
-    """True if a column has the value of a folder in all rows, according to the statistics."""
+def _has_value(system: FileSystem, file: DataFile, footer: pq.FileMetaData, column: str) -> bool:
+    """True if a column has the value of its folder in all rows: according to the statistics, or, if
+    they leave that open, in its values."""
+    folder = _folder(file.path, column)
     for number in range(footer.num_row_groups):
         group = footer.row_group(number)
-        for position in range(group.num_columns):
-            chunk = group.column(position)
-            if chunk.path_in_schema != column:
-                continue
-            statistics = chunk.statistics
-            if statistics is None or not statistics.has_min_max or statistics.null_count:
-                return False
-            if not (_is_written(statistics.min, folder) and _is_written(statistics.max, folder)):
-                return False
+        chunks = map(group.column, range(group.num_columns))
+        own = [chunk for chunk in chunks if chunk.path_in_schema == column]
+        if not group.num_rows or (own and _is_constant(own[0], folder)):
+            continue
+        if not own:
+            return False  # a nested column
+        with system.open_input_file(file.path) as opened, pq.ParquetFile(opened) as read:
+            values = read.read_row_group(number, [column]).column(column)
+        if any(not _is_written(value.as_py(), folder) for value in pc.unique(values)):
+            return False
     return True
 
 
+def _is_constant(chunk: pq.ColumnChunkMetaData, folder: str | None) -> bool:
+    """True if all values of a column are the value of a folder, according to the statistics."""
+    statistics = chunk.statistics
+    # NaN is not among the extremes.
+    if statistics is None or not statistics.has_min_max or chunk.physical_type in _FLOATING:
+        return False
+    is_written = _is_written(statistics.min, folder) and _is_written(statistics.max, folder)
+    return is_written and statistics.null_count == 0
+
+
+_FLOATING = ("FLOAT", "DOUBLE")
+
+
 def _is_written(value: Any, folder: str | None) -> bool:
+    if value is None or folder == NO_VALUE:
+        return value is None and folder == NO_VALUE
     if isinstance(value, int) and folder is not None:
         return folder.lstrip("+-").isdigit() and int(folder) == value
     return folder == (value.isoformat() if isinstance(value, date) else str(value))

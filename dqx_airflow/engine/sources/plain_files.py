@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
+from functools import cached_property
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -15,7 +16,7 @@ from pyspark.sql.types import StringType, StructField, StructType, TimestampType
 from dqx_airflow.datasets.reader_options import is_on, option_of
 from dqx_airflow.engine.session.sail import INSTEAD, sail_version
 from dqx_airflow.engine.session.spark_errors import spark_failures
-from dqx_airflow.engine.session.spark_versions import condition_of
+from dqx_airflow.engine.session.spark_versions import condition_of, settings_named
 from dqx_airflow.engine.sources import csv_headers, footers, iceberg, listing
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn, require_one_spelling
@@ -26,6 +27,7 @@ from dqx_airflow.engine.sources.footers import UNREADABLE, merges_schemas
 from dqx_airflow.engine.sources.guessed_types import GuessedTypes, guess_csv, guess_json
 from dqx_airflow.engine.sources.json_text import with_json_layout
 from dqx_airflow.engine.sources.listing import GLOB, DataFile, DatasetFiles, paths_of
+from dqx_airflow.engine.sources.parquet_types import ReadColumns
 from dqx_airflow.engine.sources.partition_values import NO_VALUE, has_zone, moment_in_utc
 from dqx_airflow.engine.sources.source_errors import nothing_there, of_table, unreadable
 from dqx_airflow.engine.sources.statistics_on_sail import require_own_values
@@ -128,6 +130,9 @@ def _open_folders_on_sail(source: DatasetFiles) -> OpenDataset:
     dates = DateColumn.of(source.ref, struct) if source.ref.date_column else None
     checks = _FooterChecks(source, struct, folders)
 
+    def check_files(requested: Collection[date | None]) -> None:
+        checks.check(_files_of(source, dates, requested))
+
     def read_files(files: Collection[DataFile]) -> DataFrame:
         checks.check(files)
         return folders.read(files)
@@ -135,7 +140,8 @@ def _open_folders_on_sail(source: DatasetFiles) -> OpenDataset:
     def read(requested: Collection[date | None]) -> DataFrame:
         return read_files(_files_of(source, dates, requested))
 
-    return OpenDataset(source.ref, struct, read, source.path, dates, read_files=read_files)
+    opened = OpenDataset(source.ref, struct, read, source.path, dates, read_files=read_files)
+    return replace(opened, check_files=check_files)
 
 
 def _open_folders_on_spark(source: DatasetFiles) -> OpenDataset | None:
@@ -149,15 +155,19 @@ def _open_folders_on_spark(source: DatasetFiles) -> OpenDataset | None:
     struct, dates = folders.struct, folders.dates
     checks = _FooterChecks(source, struct)
 
-    def read(requested: Collection[date | None]) -> DataFrame:
+    def check_files(requested: Collection[date | None]) -> None:
         checks.check(_files_of(source, dates, requested))
+
+    def read(requested: Collection[date | None]) -> DataFrame:
+        check_files(requested)
         return folders.read(requested)
 
     def read_files(chosen: Collection[DataFile]) -> DataFrame:
         checks.check(chosen)
         return _read_some(source, struct, chosen)
 
-    return OpenDataset(source.ref, struct, read, source.path, dates, read_files=read_files)
+    opened = OpenDataset(source.ref, struct, read, source.path, dates, read_files=read_files)
+    return replace(opened, check_files=check_files)
 
 
 def _open_declared_texts(source: DatasetFiles, unseen: Mapping[str, str]) -> OpenDataset:
@@ -292,16 +302,19 @@ def _open_columns(source: DatasetFiles, unseen: Mapping[str, str]) -> OpenDatase
         opened = replace(opened, notes=guessed.notes)
     checks = _FooterChecks(source, struct)
 
-    def read(dates: Collection[date | None]) -> DataFrame:
+    def check_files(dates: Collection[date | None]) -> None:
         checks.check(_files_of(source, opened.dates, dates))
+
+    def read(dates: Collection[date | None]) -> DataFrame:
+        check_files(dates)
         return frame
 
     def read_files(chosen: Collection[DataFile]) -> DataFrame:
         checks.check(chosen)
         return _read_some(source, struct, chosen)
 
-    can_read_some = _can_read_some(source)
-    return replace(opened, read=read, read_files=read_files if can_read_some else None)
+    read_some = read_files if _can_read_some(source) else None
+    return replace(opened, read=read, read_files=read_some, check_files=check_files)
 
 
 def _guess(source: DatasetFiles) -> GuessedTypes | None:
@@ -338,7 +351,7 @@ def _with_text_faults(
     return with_faults_raised(frame, source.texts(), faults) if faults else frame
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class _FooterChecks:
     """The checks of footers before files are read, each file once."""
 
@@ -346,6 +359,12 @@ class _FooterChecks:
     struct: StructType
     folders: SailFolders | None = None
     _checked: set[DataFile] = field(default_factory=set)
+
+    @cached_property
+    def _read_columns(self) -> ReadColumns:
+        ref = self.source.ref
+        as_stored = ref.schema is not None or _reads_what_is_stored(self.source.spark)
+        return ReadColumns.of(self.struct, as_stored=as_stored)
 
     def check(self, files: Iterable[DataFile]) -> None:
         """Checks the files that were not checked before.
@@ -357,11 +376,19 @@ class _FooterChecks:
         if ref.format == "orc":
             footers.require_orc_types(ref, self.struct, path, unchecked)
         if ref.format == "parquet":
-            footers.require_folders_as_in_files(ref, path, unchecked)
+            footers.require_read_as_written(ref, path, unchecked, self._read_columns)
             require_own_values(self.source.spark, path, paths_of(path, unchecked))
         if self.folders is not None:
             self.folders.check(unchecked)
         self._checked.update(unchecked)
+
+
+_AS_STORED = ("spark.sql.parquet.binaryAsString", "spark.sql.legacy.parquet.nanosAsLong")
+
+
+def _reads_what_is_stored(spark: SparkSession) -> bool:
+    """True in a session that reads some types of Parquet as what is stored for them."""
+    return "true" in settings_named(spark, dict.fromkeys(_AS_STORED, "false")).values()
 
 
 def _files_of(
