@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import types as T
 
+from dqx_airflow.engine.job import try_gates
 from dqx_airflow.engine.sources.footers import require_read_as_written
 from dqx_airflow.engine.sources.listing import files_at
 from dqx_airflow.engine.sources.parquet_types import ReadColumns
 from dqx_airflow.errors import DatasetError
-from dqx_airflow.values import DatasetRef
+from dqx_airflow.values import DatasetRef, GateReport, Outcome
+from tests.engine.lake import request
 
 NAN = float("nan")
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
@@ -64,3 +69,65 @@ def test_a_column_of_parquet_has_the_value_of_its_folder(
     else:
         with pytest.raises(DatasetError, match=f"column 'k' is in {file}, and in the name of its"):
             check()
+
+
+Judge = Callable[..., GateReport]
+
+
+@pytest.fixture
+def judge(spark: Any, tmp_path: Path) -> Judge:
+    def run(ref: DatasetRef, on: date) -> GateReport:
+        body = 'assert maximum(v) < 5 name "max"\nassert num_rows() > 0 name "rows"'
+        return try_gates([request(tmp_path, body, [ref], on)], lambda _: spark)[0]
+
+    return run
+
+
+def written_json(root: Path, files: Mapping[str, str]) -> DatasetRef:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return DatasetRef("orders", str(root), format="json")
+
+
+JSON_SAME = {
+    "ds=2024-03-01/a.json": '{"ds":"2024-03-01","v":1}\n{"v":1}\n',
+    "ds=2024-03-02/a.json": '{"v":1,"ds":"2024-03-02"}\n{"v":2,"ds":null}\n{"v":3,"tags":["ds"]}',
+}
+JSON_OTHER = {
+    "a string": '{"ds":"2024-03-03","v":1}',
+    "in another case": '{"DS":"2024-03-03","v":1}',
+    "an escaped name": r'{"d\u0073":"2024-03-03","v":1}',
+    "behind others": '{"v":1}\n{"v":1,"x":{"ds":"2024-03-02"},"ds":"2024-03-03"}',
+    "an object": '{"ds":{"day":"2024-03-02"},"v":1}',
+    "an array of objects": '[{"v":1,"ds":"2024-03-02"},\n{"v":1,"ds":"2024-03-03"}]',
+}
+SCHEMAS = [None, "v int, ds date"]
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+@pytest.mark.parametrize("case", JSON_OTHER)
+@pytest.mark.few(2)
+def test_a_field_of_json_with_another_value_than_its_folder_is_an_error(
+    judge: Judge, tmp_path: Path, case: str, schema: str | None
+) -> None:
+    root = tmp_path / "t"
+    other = {"ds=2024-03-02/a.json": JSON_OTHER[case]}
+    if case == "an array of objects":
+        other["ds=2024-03-01/a.json"] = "[\n]"
+    ref = replace(written_json(root, {**JSON_SAME, **other}), schema=schema, date_column="ds")
+    report = judge(ref, date(2024, 3, 2))
+    assert report.outcome is Outcome.BROKEN, report.verdicts
+    for verdict in report.verdicts:
+        assert "ds=2024-03-02/a.json cannot be read: column 'ds' is in it, and" in verdict.reason
+    if case != "an array of objects":
+        assert judge(ref, date(2024, 3, 1)).outcome is Outcome.PASSED
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_a_field_of_json_with_the_value_of_its_folder_is_read(
+    judge: Judge, tmp_path: Path, schema: str | None
+) -> None:
+    ref = replace(written_json(tmp_path / "t", JSON_SAME), schema=schema, date_column="ds")
+    report = judge(ref, date(2024, 3, 2))
+    assert report.outcome is Outcome.PASSED, report.verdicts

@@ -24,6 +24,7 @@ from dqx_airflow.engine.sources.text_faults import (
     may_quote,
     with_faults_as_lines,
     with_faults_raised,
+    with_folder_faults_raised,
 )
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import can_be_cast, cast_sql, quote_name
@@ -123,6 +124,8 @@ def read_texts(
             frame = with_faults_as_lines(frame, besides, faults, _LINE)
         else:
             frame = with_faults_raised(frame, besides, faults)
+    if source.folders and not is_sent:
+        frame = with_folder_faults_raised(ref, frame, source.texts(declared.in_folders))
     frame, kept = declared.cast(frame, strings.columns)
     return frame, replace(kept, is_sampled=is_sampled)
 

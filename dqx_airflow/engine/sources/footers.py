@@ -48,7 +48,7 @@ from dqx_airflow.engine.sources.listing import (
     read_each,
 )
 from dqx_airflow.engine.sources.parquet_types import Misread, ReadColumns
-from dqx_airflow.engine.sources.partition_values import NO_VALUE
+from dqx_airflow.engine.sources.partition_values import IN_BOTH, IN_BOTH_HINT, NO_VALUE
 from dqx_airflow.errors import DatasetError, first_line
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import (
@@ -301,9 +301,7 @@ def _read_as_others(ref: DatasetRef, misread: Misread, file: str) -> DatasetErro
 
 def in_file_and_folder(ref: DatasetRef, column: str, file: str) -> DatasetError:
     return DatasetError(
-        f"dataset '{ref.name}': column '{column}' is in {file}, and in the name of its folder, "
-        "which alone would be read",
-        "remove the column from the files, or write the same value there",
+        f"dataset '{ref.name}': column '{column}' is in {file}, {IN_BOTH}", IN_BOTH_HINT
     )
 
 

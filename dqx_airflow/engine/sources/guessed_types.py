@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from dqx_airflow.datasets.reader_options import given_options
+from dqx_airflow.datasets.reader_options import given_options, is_on
 from dqx_airflow.engine.session.spark_errors import is_out_of_memory, spark_failures
 from dqx_airflow.engine.session.spark_versions import objection_to_guessed_json, type_named
 from dqx_airflow.engine.sources.listing import DatasetFiles
@@ -294,10 +294,9 @@ def guess_json(source: DatasetFiles) -> GuessedTypes:
     if is_plain and objection is not None:
         declared = "declare the columns in schema, as `schema=id int, note string`"
         raise DatasetError(f"dataset '{ref.name}': {objection}", declared)
-    struct = _variants(ref, source.texts()) if is_plain else None
+    struct = _variants(source) if is_plain else None
     if struct is None:
-        inferred = source.strict_reader().load(place).schema.fields
-        struct = T.StructType([f for f in inferred if spelled_like(f.name, source.folders) is None])
+        struct = _without_folders(source, source.strict_reader().load(place).schema)
     doubles = [f.name for f in struct.fields if _has_double(f.dataType)]
     if doubles:
         strings = T.StructType([T.StructField(name, T.StringType()) for name in doubles])
@@ -322,14 +321,23 @@ def _type_of_schema(found: re.Match[str]) -> str:
     return "STRUCT" if found["struct"] else found[0]
 
 
-def _variants(ref: DatasetRef, texts: DataFrame) -> T.StructType | None:
+def _without_folders(source: DatasetFiles, struct: T.StructType) -> T.StructType:
+    """The columns that are only in the files: of the others, the folders have the values, unless
+    these are no partitions."""
+    if is_on(source.ref, "recursiveFileLookup"):
+        return struct
+    in_files = [f for f in struct.fields if spelled_like(f.name, source.folders) is None]
+    return T.StructType(in_files)
+
+
+def _variants(source: DatasetFiles) -> T.StructType | None:
     """The columns of JSON values, each with the narrowest type that holds all of its values: NULL
     and objects without fields are strings. None if a value cannot be parsed.
 
     :raises DatasetError: the values of a field have several types.
     """
     value = "trim(LEADING '\ufeff' FROM value)"
-    parsed = texts.where("trim(value) <> ''").selectExpr(f"try_parse_json({value}) AS v")
+    parsed = source.texts().where("trim(value) <> ''").selectExpr(f"try_parse_json({value}) AS v")
     found, broken = parsed.selectExpr(
         "schema_of_variant_agg(v)", "count_if(v IS NULL OR is_variant_null(v))"
     ).collect()[0]
@@ -339,11 +347,12 @@ def _variants(ref: DatasetRef, texts: DataFrame) -> T.StructType | None:
     text = found.removeprefix("ARRAY<").removesuffix(">") if found.startswith("ARRAY<") else found
     struct = type_named(_NAME_OR_TYPE.sub(_type_of_schema, text))
     assert isinstance(struct, T.StructType)
+    struct = _without_folders(source, struct)
     for name, kind in ((f.name, f.dataType) for f in struct.fields):
         if "variant" in kind.simpleString():
             raise DatasetError(
-                f"dataset '{ref.name}': values of '{name}' are of different types, such as a "
-                "number in one JSON object and a string in another",
+                f"dataset '{source.ref.name}': values of '{name}' are of different types, such as "
+                "a number in one JSON object and a string in another",
                 _declare(name, "string"),
             )
     return struct

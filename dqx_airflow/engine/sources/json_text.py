@@ -14,13 +14,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from pyarrow.fs import FileSystem
-from pyspark.sql.types import ArrayType, DataType, MapType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, NumericType, StructType
 
 from dqx_airflow.datasets.reader_options import option_of
 from dqx_airflow.engine.sources.listing import HEAD_BYTES, DataFile, read_each
+from dqx_airflow.engine.sources.partition_values import IN_BOTH, IN_BOTH_HINT
 from dqx_airflow.engine.sources.text_encoding import text_of
 from dqx_airflow.errors import DatasetError
-from dqx_airflow.metrics.sql import quote_literal
+from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.values import DatasetRef
 
 _LINE_BREAK = re.compile(r"[\r\n]")
@@ -96,8 +97,7 @@ def json_faults(
         rejected those that repeat a field.
     """
     value = f"trim(LEADING '\ufeff' FROM {text_of(options)})"
-    by_name = {name.lower(): text for name, text in options.items()}
-    parsing = {name: by_name[name.lower()] for name in _PARSING if name.lower() in by_name}
+    parsing = _parsing(options)
     permissive = _map({**parsing, "mode": "PERMISSIVE"})
     # An object without a nested one, and nothing after it: most lines are of this form, and need no
     # parser. For the others, the value is put into an array with a second value that no data
@@ -120,6 +120,43 @@ def json_faults(
         deeper.append(f"exists({nested}, text -> {_repeats('text', permissive)})")
     names_twice = f"({_repeats(value, permissive)} OR (NOT {is_flat} AND ({' OR '.join(deeper)})))"
     return {**conditions, DUPLICATE_FIELD: names_twice}
+
+
+def folder_faults(options: Mapping[str, str], folders: Mapping[str, DataType]) -> dict[str, str]:
+    """The faults of JSON text with a field that the names of folders have with another value, each
+    with its condition as Spark SQL over the text and the columns of folders.
+
+    :param options: the reader options of the dataset.
+    :param folders: the columns of folders.
+    """
+    value = f"trim(LEADING '\ufeff \t\r\n' FROM {text_of(options)})"
+    permissive = _map({**_parsing(options), "mode": "PERMISSIVE"})
+    array = f"from_json({value}, 'array<map<string,string>>', {permissive})"
+    objects = (
+        f"CASE WHEN {value} LIKE '[%' THEN {array} ELSE array({_object(value, permissive)}) END"
+    )
+    faults = {}
+    for name, kind in folders.items():
+        folder = quote_name(name)
+        key = quote_literal(name.lower())
+        is_same = f"field.value = CAST({folder} AS STRING)"
+        if isinstance(kind, NumericType):
+            number = "AS DECIMAL(38,18))"
+            is_same += f" OR try_cast(field.value {number} = try_cast({folder} {number}"
+        differs = f"field.value IS NOT NULL AND NOT coalesce({is_same}, false)"
+        is_field = f"lower(field.key) = {key} AND {differs}"
+        # Most lines do not have the name, and need no parser.
+        may_have = f"(contains(lower({value}), {key}) OR contains({value}, '\\\\u'))"
+        has_field = f"exists({objects}, it -> exists(map_entries(it), field -> {is_field}))"
+        problem = f"column '{name}' is in it, {IN_BOTH}; {IN_BOTH_HINT}"
+        faults[problem] = f"({may_have} AND coalesce({has_field}, false))"
+    return faults
+
+
+def _parsing(options: Mapping[str, str]) -> dict[str, str]:
+    """The options that decide what is JSON."""
+    by_name = {name.lower(): text for name, text in options.items()}
+    return {name: by_name[name.lower()] for name in _PARSING if name.lower() in by_name}
 
 
 def _repeats(text: str, options: str) -> str:

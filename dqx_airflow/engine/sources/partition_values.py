@@ -31,6 +31,11 @@ NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 IN_UTC = {"timeZone": "UTC"}
 """The option by which Spark reads times without a zone in the names of folders."""
 
+IN_BOTH = "and in the name of its folder, which alone would be read"
+"""What is wrong with a column in a file, unless its value is the same."""
+
+IN_BOTH_HINT = "remove the column from the files, or write the same value there"
+
 _ENCODED = "@"
 _REFUSED = "@!"
 _LONGEST_NAME = 255

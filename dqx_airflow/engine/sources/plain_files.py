@@ -33,7 +33,12 @@ from dqx_airflow.engine.sources.source_errors import nothing_there, of_table, un
 from dqx_airflow.engine.sources.statistics_on_sail import require_own_values
 from dqx_airflow.engine.sources.strict_session import require_checked_folders
 from dqx_airflow.engine.sources.text_encoding import require_text
-from dqx_airflow.engine.sources.text_faults import faults_of, faults_of_lines, with_faults_raised
+from dqx_airflow.engine.sources.text_faults import (
+    faults_of,
+    faults_of_lines,
+    with_faults_raised,
+    with_folder_faults_raised,
+)
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import spelled_like
@@ -348,7 +353,9 @@ def _with_text_faults(
         names = [name for name in struct.names if name not in source.folders]
         csv_headers.require_names(ref, names, source.path, source.folders)
     faults = {**unseen, **_faults_of_texts(source, struct)}
-    return with_faults_raised(frame, source.texts(), faults) if faults else frame
+    if faults:
+        frame = with_faults_raised(frame, source.texts(), faults)
+    return with_folder_faults_raised(ref, frame, source.texts()) if source.folders else frame
 
 
 @dataclass(frozen=True)

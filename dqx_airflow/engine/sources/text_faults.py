@@ -16,7 +16,7 @@ from pyspark.sql import types as T
 
 from dqx_airflow.datasets.reader_options import given_options, is_on, option_of
 from dqx_airflow.engine.sources import csv_quotes
-from dqx_airflow.engine.sources.json_text import json_faults
+from dqx_airflow.engine.sources.json_text import folder_faults, json_faults
 from dqx_airflow.engine.sources.listing import (
     HEAD_BYTES,
     TEXT_COLUMN,
@@ -48,6 +48,17 @@ def faults_of(ref: DatasetRef, struct: T.StructType, *, is_sampled: bool = False
     if ref.format == "csv" and is_on(ref, "multiLine"):
         return csv_quotes.faults_of_file(given_options(ref))
     return {}
+
+
+def with_folder_faults_raised(ref: DatasetRef, frame: DataFrame, texts: DataFrame) -> DataFrame:
+    """The frame, which fails to be read if a field of JSON has another value than the folder.
+
+    :param texts: the same files, read as plain text, with the columns of folders.
+    """
+    folders = {one.name: one.dataType for one in texts.schema.fields if one.name != TEXT_COLUMN}
+    if ref.format != "json" or not folders:
+        return frame
+    return with_faults_raised(frame, texts, folder_faults(given_options(ref), folders))
 
 
 def faults_of_lines(source: DatasetFiles, columns: int) -> dict[str, str]:
