@@ -20,8 +20,10 @@ _OF_OTHERS = (
     *("hierarchyid", "sql_variant", "sdo_geometry", "tsvector", "tsquery", "regclass", "guid"),
     *("fixed", "fixed32", "fixed64", "sfixed32", "sfixed64", "sint32", "sint64", "int96", "mixed"),
     *("dats", "tims", "unit", "lang", "clnt", "strg", "fltp", "dbclob", "graphic", "keyword"),
+    "file",
 )
-"""Types of databases and file formats that Spark does not have, and that sqlglot does not know."""
+"""Types of databases and file formats that Spark does not have, and that sqlglot does not know in
+each of its versions."""
 _OF_SEVERAL_WORDS = (
     *("timestamp with time zone", "timestamp without time zone", "timestamp with local time zone"),
     *("character varying", "national character varying", "double precision", "binary varying"),

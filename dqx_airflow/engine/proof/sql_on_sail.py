@@ -634,8 +634,8 @@ def _whole_value(node: Expr) -> int | None:
     from sqlglot import exp
 
     match node:
-        case exp.Literal(is_string=False) if node.name.isdigit():
-            value = int(node.name)
+        case exp.Literal(is_string=False) if node.name.removeprefix("-").isdigit():
+            value = int(node.name)  # with its sign before sqlglot 30
         case exp.Paren(this=inner):
             return _whole_value(inner)
         case exp.Neg(this=inner):
