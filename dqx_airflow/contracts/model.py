@@ -14,6 +14,7 @@ from datetime import date
 
 from dqx_airflow.contracts.demand import Demand, Literal, percent_text
 from dqx_airflow.contracts.document import Mapping
+from dqx_airflow.datasets.settings import format_of
 from dqx_airflow.values import FieldSource, Responsible, Severity, Span, WordEnum
 from dqx_airflow.values.typed_values import day_in, days_before
 
@@ -187,7 +188,8 @@ class Field:
     parts in `items`, `keys`, `values` and `fields`. `written_type` is as the document spells it.
     `logical_type` is the logical type of ODCS beside a physical type that it agrees with: `integer`
     for a decimal of 12 digits. `has_zone`: its database type is one of points in time (True), or of
-    times on the wall (False).
+    times on the wall (False). `text_format` is the format in which text files hold its dates or
+    timestamps.
 
     `semantic` is the meaning of the field in words, `is_sensitive` masks its values. The
     `example_spans` are the positions of the `examples`, one for each. `id` is its identifier in the
@@ -219,6 +221,7 @@ class Field:
     inputs: tuple[FieldSource, ...] = ()
     logical_type: str | None = field(default=None, compare=False)
     has_zone: bool | None = field(default=None, compare=False)
+    text_format: str | None = field(default=None, compare=False)
 
     @property
     def is_nullable(self) -> bool:
@@ -326,6 +329,11 @@ class Server:
     options: tuple[tuple[str, str], ...] = ()
     sql_dialect: str | None = None
     keys: tuple[tuple[str, Literal], ...] = field(default=(), compare=False)
+
+    @property
+    def file_format(self) -> str | None:
+        """The format of its files, which the name of a file implies, too; None if it is unknown."""
+        return self.format or format_of(self.location or "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,9 +45,14 @@ class TimeFormat:
         return "".join("'T'" if token[0] == "T" else token[0] for token in self._tokens)
 
     @cached_property
+    def letters(self) -> frozenset[str]:
+        """The letters of its parts."""
+        return frozenset(token["letter"] for token in self._tokens if token["letter"]) - {"T"}
+
+    @cached_property
     def problem(self) -> str | None:
         """The reason why Spark cannot read it, or reads something else; None if there is none."""
-        letters = {token["letter"] for token in self._tokens if token["letter"]} - {"T"}
+        letters = set(self.letters)
         if not letters:
             return f"the format '{self.pattern}' has no letter of a date or a time"
         if unknown := sorted(letters - _READABLE):

@@ -50,6 +50,7 @@ def test_a_contract_becomes_the_suite_of_the_case(case: Case) -> None:
 
 
 WITHOUT_ORDER = {
+    demands.WrittenAs,
     demands.Presence,
     demands.OfType,
     demands.OfOneType,
@@ -62,6 +63,7 @@ WITHOUT_ORDER = {
     demands.UniqueItems,
 }
 WITHOUT_EXPECTATION = {
+    demands.WrittenAs,
     demands.OnlyColumns,
     demands.AllComplete,
     demands.UniqueItems,

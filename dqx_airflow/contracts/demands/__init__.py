@@ -29,6 +29,7 @@ from dqx_airflow.contracts.demands.columns import (
     OnlyColumns,
     Presence,
     Required,
+    WrittenAs,
 )
 from dqx_airflow.contracts.demands.deliveries import (
     Arrives,
@@ -95,6 +96,7 @@ __all__ = [
     "UniqueItems",
     "ValueDemand",
     "Volume",
+    "WrittenAs",
     "all_of",
     "compare_demands",
     "literal_text",

@@ -9,6 +9,7 @@ from typing import Any
 from dqx_airflow.contracts.compile import claims, expectations, nested_values, rule_context, terms
 from dqx_airflow.contracts.demand import NO_EXPECTATION, Demand, rising
 from dqx_airflow.contracts.field_types import names_in, narrower_types
+from dqx_airflow.contracts.formats_in_files import TEXT_FORMATS, objection_to_format
 from dqx_airflow.contracts.model import Field, column_path, plain_name
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_number, show_text
@@ -58,6 +59,32 @@ class OfType(Demand, words="values of the type", dimension="conformity"):
             kwargs = {"column": place.column, "type_list": names}
             return expectations.Expectation("expect_column_values_to_be_in_type_list", kwargs)
         raise NoCounterpartError(NO_EXPECTATION)
+
+
+class WrittenAs(
+    Demand,
+    words="written as {format} in text files",
+    dimension="conformity",
+    odcs_types=("date", "timestamp"),
+):
+    """Text files hold the dates or timestamps of the column in a format, in which they are read: a
+    value that does not have it is malformed, and not of the type."""
+
+    format: str
+
+    def keywords(self, *, is_array: bool) -> dict[str, Any]:
+        return {"format": self.format}
+
+    def claim(
+        self, context: rule_context.RuleContext
+    ) -> claims.CompiledClaim | claims.EnforcedByType:
+        item = context.item
+        assert item is not None
+        is_in_text = context.ref is None or context.ref.format in TEXT_FORMATS
+        objection = objection_to_format(context.model, item) if is_in_text else None
+        if objection is not None:
+            raise NoCounterpartError(objection)
+        return claims.EnforcedByType(context.reachable[-1])
 
 
 class OfOneType(Demand, words="of type {written}", dimension="conformity"):

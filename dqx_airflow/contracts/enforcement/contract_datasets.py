@@ -10,6 +10,7 @@ from typing import Any
 from dqx_airflow import values
 from dqx_airflow.contracts import model as elements
 from dqx_airflow.contracts.field_types import spark_schema
+from dqx_airflow.contracts.formats_in_files import TEXT_FORMATS, reader_options
 from dqx_airflow.datasets.databases import DATABASES
 from dqx_airflow.datasets.locations import S3A_ENDPOINT, spark_location
 from dqx_airflow.datasets.reader_options import beside
@@ -17,7 +18,6 @@ from dqx_airflow.datasets.settings import dataset_ref, format_of, settings_of
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import RequestError
 
-_TEXT_FORMATS = ("csv", "json")
 _MERGED_FORMATS = ("parquet", "orc")
 _WITH_TABLES = ("databricks", "fabric", "hive", "glue", "trino", "spark", "unity", "iceberg")
 """The types of servers whose data Spark reads by the name of a table."""
@@ -129,13 +129,9 @@ def _completed(
 def _options_of(server: elements.Server | None, format_name: str | None) -> dict[str, str]:
     """The options for reading the text files of a server, which also apply to files at another
     location. Options with a dot belong to the location, and are left out."""
-    if server is None or format_name not in _TEXT_FORMATS or format_name != _format_on(server):
+    if server is None or format_name not in TEXT_FORMATS or format_name != server.file_format:
         return {}
     return {name: text for name, text in server.options if "." not in name}
-
-
-def _format_on(server: elements.Server) -> str | None:
-    return server.format or format_of(server.location or "")
 
 
 def known_of(model: elements.Model, *, file_format: str | None) -> dict[str, Any]:
@@ -149,8 +145,10 @@ def known_of(model: elements.Model, *, file_format: str | None) -> dict[str, Any
         item.name for item in model.fields if any(inner.is_sensitive for inner in item.walk())
     ]:
         known["masked"] = masked
-    if file_format in _TEXT_FORMATS and model.fields:
+    if file_format in TEXT_FORMATS and model.fields:
         known["schema"] = spark_schema(model)
+        if options := reader_options(model):
+            known["options"] = options
     if file_format in _MERGED_FORMATS:
         # Otherwise Spark takes the columns of one file for the columns of all files.
         known["options"] = {"mergeSchema": "true"}

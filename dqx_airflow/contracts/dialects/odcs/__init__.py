@@ -22,6 +22,7 @@ from dqx_airflow.contracts.dialects.odcs.service_levels import kind_of, read_ser
 from dqx_airflow.contracts.dialects.primary_key import KeyMark, key_rules, primary_key
 from dqx_airflow.contracts.dialects.rule_names import PlacedRule, RuleOfModel, with_unique_names
 from dqx_airflow.contracts.document import NOTHING, Mapping
+from dqx_airflow.contracts.formats_in_files import TEXT_FORMATS
 from dqx_airflow.contracts.model import (
     Contract,
     Dialect,
@@ -51,6 +52,7 @@ def _read(reading: OdcsReading) -> Contract:
     if servers:  # of several, the first one counts
         reading.sql_dialect = servers[0].sql_dialect
         reading.is_spark = servers[0].type in (*FILES, *SPARK)
+        reading.is_text = any(server.file_format in TEXT_FORMATS for server in servers)
     reading.elements = elements_of(reading)
     levels = tuple(read_service(reading))
     description = reading.mapping(root, "description")

@@ -19,11 +19,13 @@ from dqx_airflow.errors import NoCounterpartError
 class OdcsReading(ClauseReader):
     """The reading of a document of the standard, whose rules name its elements.
 
-    `key` are the paths of the properties in the primary key of the object being read.
+    `key` are the paths of the properties in the primary key of the object being read. `is_text`: a
+    server has its data in text files.
     """
 
     elements: Elements = field(default_factory=lambda: Elements({}, {}, ()))
     key: frozenset[str] = frozenset()
+    is_text: bool = False
 
     @property
     def version(self) -> str:

@@ -8,11 +8,13 @@ from datetime import datetime, time
 
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.compile.terms import sql_name
-from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
+from dqx_airflow.contracts.dialects.odcs.elements import OdcsReading
 from dqx_airflow.contracts.dialects.odcs.physical_types import TIMES
 from dqx_airflow.contracts.document import Mapping, Node, Scalar
+from dqx_airflow.contracts.formats_in_files import format_problem
 from dqx_airflow.contracts.model import Field, Rule
 from dqx_airflow.contracts.time_texts import TimeFormat
+from dqx_airflow.metrics.sql import OPTIONS
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 
 _BASE64 = "^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
@@ -35,7 +37,7 @@ _LENGTHS = (
 class _Options:
     """The options of a property that is being read; `logical` is its logical type, if known."""
 
-    reading: ClauseReader
+    reading: OdcsReading
     node: Mapping
     item: Field
     logical: str | None
@@ -58,7 +60,7 @@ class _Options:
 
 
 def option_rules(
-    reading: ClauseReader, owner: Mapping, item: Field, logical: str | None
+    reading: OdcsReading, owner: Mapping, item: Field, logical: str | None
 ) -> Iterator[Rule]:
     """The rules for the options of a property, whose logical type may be unknown."""
     node = reading.mapping(owner, "logicalTypeOptions")
@@ -146,7 +148,7 @@ def _time_bound(options: _Options, key: str, name: str, op: str) -> Rule | None:
     return reading.rule(name, demand, limit)
 
 
-def _lengths(reading: ClauseReader, options: Mapping, item: Field) -> Iterator[Rule]:
+def _lengths(reading: OdcsReading, options: Mapping, item: Field) -> Iterator[Rule]:
     yield from reading.length_rules(options, _LENGTHS)
     if options.truth("uniqueItems"):
         yield reading.rule("unique_items", demands.UniqueItems(), options.get("uniqueItems"))
@@ -161,7 +163,7 @@ def _lengths(reading: ClauseReader, options: Mapping, item: Field) -> Iterator[R
 
 
 def _format(
-    reading: ClauseReader, options: Mapping, item: Field, logical: str | None
+    reading: OdcsReading, options: Mapping, item: Field, logical: str | None
 ) -> Iterator[Rule]:
     written = options.text("format")
     node = options.get("format")
@@ -177,6 +179,12 @@ def _format(
         case "number", _:
             reason = "the precision of a number is part of its type: write a physicalType"
             reading.unsupported(node, reason)
+        case "date" | "timestamp", _ if reading.is_text and item.type in OPTIONS:
+            problem = format_problem(written, item.type)
+            if problem is not None:
+                reading.unsupported(node, problem, "E422")
+            else:
+                yield reading.rule("date_format", demands.WrittenAs(written), node)
         case "date" | "timestamp" | "time", _ if item.type != "string":
             reading.documented(node, "a column of dates has no format")
         case "date" | "timestamp" | "time", _ if written == _ISO_DATE:
@@ -199,7 +207,7 @@ def _format(
             reading.unsupported(node, f"unknown format '{written}': write a pattern")
 
 
-def _bits(reading: ClauseReader, written: str, node: Node) -> Iterator[Rule]:
+def _bits(reading: OdcsReading, written: str, node: Node) -> Iterator[Rule]:
     """The rules for the range of an integer: `i32` is signed, `u8` is not."""
     bits = _BITS[written]
     is_signed = written.startswith("i")

@@ -34,6 +34,7 @@ from dqx_airflow.contracts.document import (
     show_path,
 )
 from dqx_airflow.contracts.field_types import is_spark_type, spark_type_of, with_type
+from dqx_airflow.contracts.formats_in_files import readable_format
 from dqx_airflow.contracts.mistakes import mistake
 from dqx_airflow.contracts.mistyped_types import meant_type, with_hint
 from dqx_airflow.contracts.model import Field, Rule, column_path
@@ -92,6 +93,9 @@ def _read(reading: OdcsReading, node: Mapping, name: str, path: str) -> Field:
     reading.remarks(node, "ODCS: property")
     item, rules = _typed(reading, node, item)
     logical = node.text("logicalType")
+    if logical in TIMES:
+        written = reading.mapping(node, "logicalTypeOptions").text("format")
+        item = replace(item, text_format=readable_format(written, item.type))
     rules += _key_rules(reading, node, item)
     rules += option_rules(reading, node, item, logical)
     for relation in reading.mappings(node, "relationships"):
