@@ -142,6 +142,14 @@ def test_a_duplicate_field_of_a_json_object_is_an_error(
         assert "duplicate" in why(judge(json_ref(tmp_path / "t", schema)))
 
 
+@pytest.mark.more
+def test_a_json_field_in_another_case_is_an_error_with_inferred_types(
+    judge: Judge, tmp_path: Path
+) -> None:
+    put(tmp_path / "t", a_json='{"x":1}\n{"X":-1}\n')
+    assert "case" in why(judge(json_ref(tmp_path / "t")))
+
+
 @pytest.mark.slow
 def test_a_duplicate_json_field_is_malformed_if_columns_are_sampled(
     judge: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -359,6 +359,48 @@ def test_a_declared_json_column_with_empty_objects_is_there(
     assert gate('assert null_count(n) == 1 name "n"', ref).outcome is Outcome.PASSED
 
 
+NESTED = "id int, c struct<x:string,y:int>, l array<struct<x:string,y:int>>"
+
+
+@pytest.mark.few(4, apart=True)
+@pytest.mark.parametrize(
+    ("row", "c", "item"),
+    [
+        ('{"id": 1, "c": {"X": "b"}, "l": [{"Y": 1}, {}]}', "X:string", "Y:int"),
+        ('{"ID": 1, "C": {"z": 1}, "l": [{"z": {"x": 1}}]}', "z:string", "z:string"),
+        ('{"id": 1, "c": {"x": null, "Y": "no"}, "l": []}', "x:string,Y:int", "x:string,y:int"),
+        ('{"id": 1, "c": {}, "l": [{}]}', "x:string,y:int", "x:string,y:int"),
+        ('{"id": 1, "c": null, "l": [null]}', "x:string,y:int", "x:string,y:int"),
+        ('{"id": 1, "c": "text", "l": "text"}', "x:string,y:int", "x:string,y:int"),
+        ('{"id": 1, "c": [1], "l": {"x": "a"}}', "x:string,y:int", "x:string,y:int"),
+    ],
+)
+def test_structs_have_the_declared_fields_that_a_value_has_as_it_spells_them(
+    spark: Any, tmp_path: Path, row: str, c: str, item: str
+) -> None:
+    (tmp_path / "a.json").write_text(row + "\n")
+    ref = DatasetRef("orders", str(tmp_path / "a.json"), format="json", schema=NESTED)
+    found = {name.lower(): kind for name, kind in fields(spark, ref).items()}
+    assert found == {"id": "int", "c": f"struct<{c}>", "l": f"array<struct<{item}>>"}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ('{"id": 1, "c": {"x": "a"}, "z": {"C": 1}}', '{"id": 2, "c": {"X": "b"}}'),
+        pytest.param(('{"id": 1}', ' [{"ID": 2}]'), marks=pytest.mark.more),
+    ],
+)
+def test_a_json_field_in_another_case_than_before_is_malformed(
+    gate: Gate, tmp_path: Path, lines: tuple[str, ...]
+) -> None:
+    (tmp_path / "a.json").write_text("\n".join(lines) + "\n")
+    ref = DatasetRef("orders", str(tmp_path / "a.json"), format="json", schema=NESTED)
+    report = gate('assert num_rows() > 0 name "rows"', ref)
+    assert verdict(report, WELL_FORMED).value == 1
+    assert report.outcome is Outcome.BLOCKED
+
+
 def test_json_columns_come_from_the_newest_files_and_the_declaration(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

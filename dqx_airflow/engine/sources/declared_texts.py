@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame
@@ -111,7 +111,7 @@ def read_texts(
     else:
         strings = declared.csv()
     frame = strings.frame
-    struct = T.StructType([T.StructField(name, kind) for name, kind in strings.columns.items()])
+    struct = T.StructType([T.StructField(name, kind) for name, kind in strings.types.items()])
     faults: dict[str, str] = {}
     # A line of JSON that is not in its encoding is malformed. A file that is sent was read whole.
     if ref.format == "csv" and not is_sent:
@@ -126,17 +126,23 @@ def read_texts(
             frame = with_faults_raised(frame, besides, faults)
     if source.folders and not is_sent:
         frame = with_folder_faults_raised(ref, frame, source.texts(declared.in_folders))
-    frame, kept = declared.cast(frame, strings.columns)
+    frame, kept = declared.cast(frame, strings)
     return frame, replace(kept, is_sampled=is_sampled)
 
 
 @dataclass(frozen=True, slots=True)
 class _Strings:
     """A frame with the strings of files, and their columns: undeclared ones have the type that
-    Spark infers."""
+    Spark infers. `found` are the declared types with the fields that the files have."""
 
     frame: DataFrame
     columns: Mapping[str, T.DataType]
+    found: Mapping[str, T.DataType] = field(default_factory=dict)
+
+    @property
+    def types(self) -> Mapping[str, T.DataType]:
+        """The columns with the types of their values, as far as these are known."""
+        return {**self.columns, **self.found}
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +227,8 @@ class _DeclaredFiles:
         """The strings of JSON: first the declared columns, then the others with the types that
         Spark infers.
 
-        A declared column that no object has is missing, provided that all objects were read.
+        A declared column that no object has is missing, provided that all objects were read. So is
+        a field of a struct.
 
         :param sample: the files to infer from; empty for all.
         """
@@ -232,21 +239,33 @@ class _DeclaredFiles:
             for field in reader.load(list(sample) or place).schema.fields
             if field.name != _LINE and self._is_in_files(field.name)
         }
-        unseen = [] if sample else [name for name in self.declared if name not in inferred]
+        spelled = {name: spelled_like(name, inferred) for name in self.declared}
+        unseen = [] if sample else [name for name, found in spelled.items() if found is None]
         if unseen:  # Spark infers nothing from empty objects.
             found = self._read(dict.fromkeys(unseen, T.StringType()), place)
             is_there = [F.expr(f"max({quote_name(name)} IS NOT NULL)") for name in unseen]
             present = zip(unseen, found.select(*is_there).collect()[0], strict=True)
             unseen = [name for name, is_present in present if not is_present]
-        columns = {name: kind for name, kind in self.declared.items() if name not in unseen}
-        columns |= inferred
-        return _Strings(self._read(columns, place), columns)
+        declared = {
+            spelled[name] or name: kind
+            for name, kind in self.declared.items()
+            if name not in unseen
+        }
+        types = {
+            name: _as_found(kind, inferred.get(name), is_whole=not sample)
+            for name, kind in declared.items()
+        }
+        columns = {**declared, **inferred}
+        return _Strings(self._read(columns, place), columns, types)
 
-    def cast(
-        self, frame: DataFrame, columns: Mapping[str, T.DataType]
-    ) -> tuple[DataFrame, TextColumns]:
-        """The values of strings, in their declared types, and the strings."""
-        types = {name: self._declared_type(name) for name in columns}
+    def cast(self, frame: DataFrame, strings: _Strings) -> tuple[DataFrame, TextColumns]:
+        """The values of strings, in their declared types, and the strings.
+
+        :param frame: the frame of the strings, with those of faults.
+        """
+        types = {
+            name: strings.found.get(name) or self._declared_type(name) for name in strings.columns
+        }
         casts = {
             name: kind
             for name, kind in types.items()
@@ -258,9 +277,9 @@ class _DeclaredFiles:
             else F.expr(quote_name(name))
             for name in frame.columns
         ]
-        strings = [F.expr(quote_name(name)).alias(_hidden(name)) for name in casts]
-        kept = TextColumns(tuple(columns), frozenset(casts), self.has_lines)
-        return frame.select(*values, *strings), kept
+        texts = [F.expr(quote_name(name)).alias(_hidden(name)) for name in casts]
+        kept = TextColumns(tuple(strings.columns), frozenset(casts), self.has_lines)
+        return frame.select(*values, *texts), kept
 
     def _read(self, columns: Mapping[str, T.DataType], place: str | list[str]) -> DataFrame:
         """Declared columns as strings, the others as they are."""
@@ -281,6 +300,32 @@ class _DeclaredFiles:
 
     def _is_in_files(self, name: str) -> bool:
         return spelled_like(name, self.source.folders) is None
+
+
+def _as_found(declared: T.DataType, found: T.DataType | None, *, is_whole: bool) -> T.DataType:
+    """A declared type with the fields that objects have, as they spell them.
+
+    :param found: the type that Spark infers; None if it infers none.
+    :param is_whole: true if it is inferred from all objects: a field that none has is missing.
+    """
+    match declared, found:
+        case T.ArrayType(), T.ArrayType():
+            return T.ArrayType(
+                _as_found(declared.elementType, found.elementType, is_whole=is_whole)
+            )
+        case T.StructType(), T.StructType():
+            types = {inner.name: inner.dataType for inner in found.fields}
+            fields = []
+            for inner in declared.fields:
+                spelled = spelled_like(inner.name, types)
+                if spelled is not None:
+                    kind = _as_found(inner.dataType, types[spelled], is_whole=is_whole)
+                    fields.append(T.StructField(spelled, kind))
+                elif not is_whole:
+                    fields.append(inner)
+            # No file can hold a struct without fields.
+            return T.StructType(fields or [T.StructField(name, T.StringType()) for name in types])
+    return declared
 
 
 def _with_safe_lines(frame: DataFrame, column: str) -> DataFrame:

@@ -2,7 +2,8 @@
 values that Spark's parser silently drops.
 
 The parser stops after the first value of a line, and takes the last of two fields with the same
-name, unless it infers the columns from all objects.
+name, unless it infers the columns from all objects. It infers one column from fields whose names
+differ only in case, and reads those that are spelled as the first one.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pyarrow.fs import FileSystem
@@ -84,6 +85,7 @@ _PARSING = (
 _DEEPEST = 6
 MORE_VALUES = "a line has more than one JSON value"
 DUPLICATE_FIELD = "a JSON object has a duplicate field"
+OTHER_CASE = "a JSON object has a field in another case"
 
 
 def json_faults(
@@ -111,6 +113,11 @@ def json_faults(
     # Spark itself reports text that is not JSON from the beginning.
     begins = f"from_json({value}, 'array<struct<c:string>>', {corrupt}) IS NOT NULL"
     conditions = {MORE_VALUES: f"(NOT {is_flat} AND NOT {is_alone} AND {begins})"}
+    is_list = f"trim(LEADING ' \t\r\n' FROM {value}) LIKE '[%'"
+    objects = f"CASE WHEN {is_list} THEN {_items(value, permissive)} ELSE array({value}) END"
+    misspelled = [*_misspelled(objects, struct, permissive)]
+    if misspelled:
+        conditions[OTHER_CASE] = f"coalesce({' OR '.join(misspelled)}, false)"
     if is_inferred:
         return conditions
     deeper = []
@@ -161,8 +168,44 @@ def _parsing(options: Mapping[str, str]) -> dict[str, str]:
 
 def _repeats(text: str, options: str) -> str:
     """Spark SQL that is true if an object repeats a field."""
-    names = f"coalesce(json_object_keys({text}), map_keys({_object(text, options)}))"
-    return _of_one(names, "size(it) <> size(array_distinct(it))")
+    return _of_one(_names(text, options), "size(it) <> size(array_distinct(it))")
+
+
+def _misspelled(texts: str, kind: DataType, options: str) -> Iterator[str]:
+    """Conditions as Spark SQL, one of which is true if an object has a field in another case than
+    its type, and not also in the same case.
+
+    :param texts: an array with the texts of all values of the type.
+    """
+    match kind:
+        case StructType() if kind.fields:
+            fields = f"array({', '.join(map(quote_literal, kind.names))})"
+            others = f"transform(array_except(it, {fields}), name -> lower(name))"
+            missing = f"transform(array_except({fields}, it), name -> lower(name))"
+            is_other = _of_one(_names("text", options), f"arrays_overlap({others}, {missing})")
+            yield f"exists({texts}, text -> {is_other})"
+            for field in kind.fields:
+                value = f"element_at({_object('text', options)}, {quote_literal(field.name)})"
+                yield from _misspelled(
+                    f"transform({texts}, text -> {value})", field.dataType, options
+                )
+        case ArrayType():
+            items = f"coalesce({_items('text', options)}, array())"
+            inner = f"flatten(transform({texts}, text -> {items}))"
+            yield from _misspelled(inner, kind.elementType, options)
+        case MapType():
+            values = f"coalesce(map_values({_object('text', options)}), array())"
+            inner = f"flatten(transform({texts}, text -> {values}))"
+            yield from _misspelled(inner, kind.valueType, options)
+
+
+def _names(text: str, options: str) -> str:
+    """The names of the fields of an object, as Spark SQL."""
+    return f"coalesce(json_object_keys({text}), map_keys({_object(text, options)}))"
+
+
+def _items(text: str, options: str) -> str:
+    return f"from_json({text}, 'array<string>', {options})"
 
 
 def _of_one(value: str, condition: str) -> str:
@@ -172,7 +215,7 @@ def _of_one(value: str, condition: str) -> str:
 
 def _nested(texts: str, options: str) -> str:
     """The objects and arrays nested in the values of some texts."""
-    array = f"from_json(text, 'array<string>', {options})"
+    array = _items("text", options)
     values = f"map_values({_object('text', options)})"
     inside = f"coalesce(CASE WHEN text LIKE '[%' THEN {array} ELSE {values} END, array())"
     is_inside = "text LIKE '{%' OR text LIKE '[%'"

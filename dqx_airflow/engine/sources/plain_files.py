@@ -467,9 +467,9 @@ def _faults_of_texts(source: DatasetFiles, struct: StructType) -> dict[str, str]
     """The faults in text files that Spark's reader would not detect, each with its condition."""
     if source.ref.is_lenient:
         return {}
-    faults = faults_of(source.ref, struct)
+    in_files = [field for field in struct.fields if field.name not in source.folders]
+    faults = faults_of(source.ref, StructType(in_files))
     if source.ref.format == "csv":
-        in_files = [name for name in struct.names if name not in source.folders]
         faults |= faults_of_lines(source, len(in_files))
     return faults
 
