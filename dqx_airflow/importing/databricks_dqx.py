@@ -16,6 +16,8 @@ from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing import foreign_rule
 from dqx_airflow.importing.foreign_rule import Claims, Meaning, column_text, rows_text, value_text
+from dqx_airflow.metrics.patterns.bounds import ending_as_in_java
+from dqx_airflow.metrics.patterns.syntax import PatternError
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
 from dqx_airflow.values import Severity
@@ -219,9 +221,14 @@ def _schema(arguments: Arguments) -> Claims:
 
 def _regex(arguments: Arguments) -> Claims:
     column = _column(arguments)
-    op = "not matches" if arguments.get("negate") else "matches"
-    pattern = value_text(str(arguments.get("regex") or ""))
-    return Claims("pattern", (rows_text(f"{column} {op} {pattern}"),), column)
+    pattern = str(arguments.get("regex") or "")
+    if not arguments.get("negate"):
+        return Claims("pattern", (rows_text(f"{column} matches {value_text(pattern)}"),), column)
+    try:
+        forbidden = value_text(ending_as_in_java(pattern))
+    except PatternError as error:
+        raise NoCounterpartError(str(error)) from None
+    return Claims("pattern", (rows_text(f"{column} not matches {forbidden}"),), column)
 
 
 def _expression(arguments: Arguments) -> Translation:

@@ -313,11 +313,32 @@ def difference_of(kind: str, arguments: Collection[str] = (), *, is_grouped: boo
     return "; ".join(differences) or None
 
 
+_COLUMNS = (
+    *("column_name", "combination_of_columns", "dimensions", "column_A", "column_B"),
+    *("column_list", "compare_columns", "group_by", "group_by_columns", "partition_by", "field"),
+)
+"""Arguments with columns, which dbt puts into its SQL as they are."""
+_PART = r'(?:[\w$]+|"[^"]+"|`[^`]+`|\[[^\]]+\])'
+_NAME = re.compile(rf"\s*{_PART}(?:\.{_PART})*\s*")
+
+
+def _require_name(column: object) -> None:
+    """:raises NoCounterpartError: it is SQL instead of the name of a column."""
+    if isinstance(column, str) and "{{" not in column and not _NAME.fullmatch(column):
+        raise NoCounterpartError(
+            f"'{column}' is an expression, and no column: write the rule with `sql(...)`"
+        )
+
+
 def meaning_of(kind: str, arguments: Arguments, fails_if: str) -> foreign_rule.Meaning:
     """The translation of a test that fails at a number of rows, such as `> 0`.
 
     :raises NoCounterpartError: it has no counterpart.
     """
+    for key in _COLUMNS:
+        given = arguments.get(key)
+        for column in given if isinstance(given, list) else [given]:
+            _require_name(column)
     bare = kind.rsplit(".", maxsplit=1)[-1]
     if (claims := elementary_claims(kind, arguments)) is not None:
         return _untolerant(claims, fails_if)

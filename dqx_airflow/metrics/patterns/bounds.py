@@ -109,6 +109,21 @@ def ended(pattern: str) -> str:
     return pattern
 
 
+_AT_END_IN_JAVA = r"(?=(?:\r\n|[\n\r\x85\u2028\u2029])?$)"
+
+
+def ending_as_in_java(pattern: str) -> str:
+    """A pattern of Spark's RLIKE for DQL: there, `$` is also before a line break that ends the
+    string.
+
+    :raises PatternError: it is invalid.
+    """
+    for start, stop in sorted(_ends(pattern_tree(pattern)), reverse=True):
+        if pattern[start:stop] != "\\z":
+            pattern = f"{pattern[:start]}{_AT_END_IN_JAVA}{pattern[stop:]}"
+    return pattern
+
+
 def bounded_like(pattern: str) -> int | None:
     """The longest string that a `like` pattern decides; None if there is no limit.
 
