@@ -25,7 +25,7 @@ from dqx_airflow.engine.sources.folder_columns import (
     partition_of,
     without_folders,
 )
-from dqx_airflow.engine.sources.listing import DataFile, DatasetFiles, partition_root, paths_of
+from dqx_airflow.engine.sources.listing import DataFile, DatasetFiles, paths_of
 from dqx_airflow.engine.sources.partition_values import literal
 from dqx_airflow.engine.sources.source_errors import unreadable
 from dqx_airflow.errors import DatasetError
@@ -111,8 +111,7 @@ class SailFolders:
     def _part(self, partition: Partition, files: Collection[DataFile]) -> DataFrame:
         """The rows of the files of one partition."""
         source = self.source
-        base = partition_root(source.path) or source.path
-        reader = source.strict_reader().schema(self.in_files).option("basePath", base)
+        reader = source.reader_of_some().schema(self.in_files)
         frame = reader.load(paths_of(source.path, files))
         texts = dict(partition)
         for column in self.columns:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import date
 
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, DataFrameReader
+from pyspark.sql import DataFrame
 from pyspark.sql.types import StructField, StructType
 
 from dqx_airflow.engine.session.spark_errors import spark_failures
@@ -25,12 +25,7 @@ from dqx_airflow.engine.sources.folder_columns import (
     columns_of_folders,
     without_folders,
 )
-from dqx_airflow.engine.sources.listing import (
-    DatasetFiles,
-    partition_root,
-    paths_for_spark,
-    paths_of,
-)
+from dqx_airflow.engine.sources.listing import DatasetFiles, paths_for_spark, paths_of
 from dqx_airflow.engine.sources.source_errors import unreadable
 from dqx_airflow.metrics.types import spelled_like
 
@@ -73,11 +68,12 @@ class SparkFolders:
         try:
             columns = columns_of_folders(source.by_folder.folders, own.keys())
             with spark_failures():
-                reader = _reader(source)
+                reader = source.reader_of_some()
                 found = (reader if written is None else reader.schema(written)).load(places).schema
                 in_files = without_folders(found, columns)
                 in_folders = [StructField(column.name, column.type) for column in columns]
-                struct = _reader(source, [*in_files.fields, *in_folders]).load(places).schema
+                declared = StructType([*in_files.fields, *in_folders])
+                struct = source.reader_of_some().schema(declared).load(places).schema
         except (UncertainFoldersError, PySparkException):
             return None  # Spark finds, or says, it in all files
         if found.names != struct.names:
@@ -111,18 +107,8 @@ class SparkFolders:
             return source.spark.createDataFrame([], self.struct)
         is_all = len(chosen) == len(source.by_folder.folders)
         places = [source.place] if is_all else paths_for_spark(source.path, chosen)
-        frame = _reader(source, self.struct.fields).load(places)
+        frame = source.reader_of_some().schema(self.struct).load(places)
         files = source.by_folder.in_folders({f"{one}/" for one in chosen}.__contains__)
         if len(frame.inputFiles()) <= len(files):
             return frame  # a file that is gone is found at the end
-        return _reader(source, self.struct.fields).load(paths_of(source.path, files))
-
-
-def _reader(source: DatasetFiles, fields: Collection[StructField] = ()) -> DataFrameReader:
-    """A reader of folders and files, with the columns of the folders above them.
-
-    :param fields: the columns; by default Spark finds them.
-    """
-    base = partition_root(source.path) or source.path
-    reader = source.strict_reader().option("basePath", base)
-    return reader.schema(StructType([*fields])) if fields else reader
+        return source.reader_of_some().schema(self.struct).load(paths_of(source.path, files))

@@ -541,6 +541,12 @@ class DatasetFiles:
         strict = self._reader(self.ref.format).options(**_STRICT.get(self.ref.format, {}))
         return strict.options(**given_options(self.ref))
 
+    def reader_of_some(self) -> DataFrameReader:
+        """A new strict reader of some of the files or folders, with the columns that the folders
+        above them name."""
+        base = partition_root(self.path) or self.path
+        return self.strict_reader().option("basePath", base)
+
     def texts(
         self, in_folders: Sequence[StructField] = (), place: str | list[str] | None = None
     ) -> DataFrame:

@@ -417,8 +417,7 @@ def _can_read_some(source: DatasetFiles) -> bool:
 def _read_some(source: DatasetFiles, struct: StructType, chosen: Collection[DataFile]) -> DataFrame:
     """Some of the files, with the types that Spark found in all of them."""
     # Folder values have the types that Spark inferred from all folders.
-    base = listing.partition_root(source.path) or source.path
-    reader = source.strict_reader().schema(struct).option("basePath", base)
+    reader = source.reader_of_some().schema(struct)
     try:
         with spark_failures():
             return reader.load(paths_of(source.path, chosen))
