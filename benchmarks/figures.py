@@ -9,7 +9,8 @@ from typing import Any
 OURS, NAIVE = "ours", "naive"
 Json = Mapping[str, Any]
 Costs = Sequence["Json | None"]
-"""What each round took. None is a round in which the engine did not run."""
+"""What each round took. None is a round in which the engine did not run; those that it has fewer
+of than another one are the last."""
 
 
 def title(found: Json, name: str) -> str:
@@ -40,7 +41,7 @@ def ratio(own: Costs, base: Costs, what: str) -> str:
     """The median of the ratios within a round."""
     pairs = [
         one[what] / other[what]
-        for one, other in zip(own, base, strict=True)
+        for one, other in zip(own, base, strict=False)
         if one is not None and other is not None and other[what]
     ]
     return f"{statistics.median(pairs):.2f}" if pairs else ""

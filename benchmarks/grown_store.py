@@ -39,7 +39,6 @@ from dqx_airflow.values import (
     Verdict,
 )
 
-GATES = tuple(f"dag_{number:02}.check_the_orders" for number in range(50))
 CONTRACT = EnforcedContract("urn:orders", "1.2.0", "odcs", pin="1")
 SCOPE = "delta:s3://lake/orders/"
 
@@ -71,7 +70,12 @@ class Run:
         return f"scheduled__{self.date.isoformat()}T00:00:00+00:00_{self.number}"
 
 
-def runs_of(many: int, until: datetime, gates: Sequence[str] = GATES, days: int = 400) -> list[Run]:
+def gates(count: int) -> list[str]:
+    """The names of gates, in order."""
+    return [f"dag_{number:05}.check_the_orders" for number in range(count)]
+
+
+def runs_of(many: int, until: datetime, gates: Sequence[str], days: int = 400) -> list[Run]:
     """Runs of several gates, spread evenly over the days before a timestamp."""
     step = timedelta(days=days) / many
     return [Run(n, gates[n % len(gates)], until - step * (many - n)) for n in range(many)]

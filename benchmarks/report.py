@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 from figures import NAIVE, OURS, Costs, Json, costs_of, median, middle, ratio, title
@@ -38,9 +39,7 @@ def page(text: str) -> str:
     sweeps = stored("sweeps")
     parts: dict[str, Iterator[str]] = {
         "conditions": conditions(peers),
-        "peers": peer_table(peers),
-        "conditions of busy": conditions(stored("busy_peers")),
-        "busy": peer_table(stored("busy_peers")),
+        "peers": chain.from_iterable(peer_table(peers, rows) for rows in peers["runs"]),
         "conditions of jobs": conditions(jobs),
         "jobs": job_table(jobs),
         "conditions of growth": conditions(sweeps),
@@ -63,20 +62,20 @@ def conditions(found: Json) -> Iterator[str]:
     )
 
 
-def peer_table(found: Json) -> Iterator[str]:
-    """A table of the largest size: the first run of a JVM, and a warm one."""
-    rows, runs = max(found["runs"].items(), key=lambda item: int(item[0]))
-    rounds = _rounds(max(map(len, runs.values())))
-    yield f"#### {int(rows):,} rows, {rounds}"
+def peer_table(found: Json, rows: str) -> Iterator[str]:
+    """A table of a size: the first run of a JVM, and a warm one."""
+    runs = found["runs"][rows]
+    yield f"#### {int(rows):,} rows"
     yield ""
     yield (
-        "| engine | Spark | jobs | MB read | CPU seconds, first run | to naive | to ours "
+        "| engine | Spark | rounds | jobs | MB read | CPU seconds, first run | to naive | to ours "
         "| CPU seconds, warm | to naive | to ours | faults found |"
     )
-    yield f"|---|---|{'---:|' * 9}"
+    yield f"|---|---|{'---:|' * 10}"
     costs = {name: {kind: costs_of(own, kind) for kind in KINDS} for name, own in runs.items()}
     for name in sorted(costs, key=lambda name: median(costs[name]["first"], "cpu_s")):
         yield _peer_row(found, name, runs, costs)
+    yield ""
 
 
 def _peer_row(
@@ -89,10 +88,10 @@ def _peer_row(
     done = [run for run in runs[name] if "error" not in run]
     if not done:
         complaint = _last_line(runs[name][-1]["error"])
-        return f"| {head} | | | | did not run: {complaint} | | | | | | |"
+        return f"| {head} | | | | | did not run: {complaint} | | | | | | |"
     spark = done[-1]["spark"]
     last = next(cost for cost in reversed(costs[name]["first"]) if cost is not None)
-    cells = [head, spark, str(last["jobs"]), f"{last['bytes_read'] / 1e6:,.0f}"]
+    cells = [head, spark, str(len(done)), str(last["jobs"]), f"{last['bytes_read'] / 1e6:,.0f}"]
     for kind, own in costs[name].items():
         cells.append(f"{median(own, 'cpu_s'):.1f}")
         cells.append(ratio(own, costs[_baseline(found, runs, spark)][kind], "cpu_s"))

@@ -41,11 +41,10 @@ from dqx_airflow.values import DatasetRef, SourceFile, Status
 WIDE_COLUMNS, FEW, MANY = 20, 10, 1_000
 
 
-def write_wide(spark: Any, path: str, rows: int) -> None:
-    columns = (f"cast(rand({n}) * 1000 AS int) AS c{n}" for n in range(WIDE_COLUMNS))
-    spark.sql(f"SELECT {', '.join(columns)} FROM range({rows})").write.mode("overwrite").parquet(
-        path
-    )
+def write_wide(spark: Any, path: str, rows: int, columns: int = WIDE_COLUMNS) -> None:
+    values = (f"cast(rand({n}) * 1000 AS int) AS c{n}" for n in range(columns))
+    query = f"SELECT {', '.join(values)} FROM range({rows})"
+    spark.sql(query).write.mode("overwrite").parquet(path)
 
 
 def many_suite() -> str:

@@ -1,7 +1,8 @@
 """Measures the cost of a results store of many runs: each query in a separate process, and the
 writes.
 
-    python benchmarks/store_scale.py [--runs 250000] [--writes 2000] [--old 50000] [--root FOLDER]
+    python benchmarks/store_scale.py [--runs 250000] [--gates 50] [--days 400] [--writes 2000]
+        [--old 50000] [--root FOLDER]
 
 Prints Markdown: the wall seconds, processor seconds and peak memory of each query.
 """
@@ -20,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from deltalake import DeltaTable
-from grown_store import GATES, SCOPE, UNTIL, Run, fill, fill_as_before, report_of, runs_of
+from grown_store import SCOPE, UNTIL, Run, fill, fill_as_before, gates, report_of, runs_of
 
 from dqx_airflow.engine.scan.states import State, StateStore
 from dqx_airflow.results import upkeep
@@ -41,11 +42,13 @@ sys.exit(status)
 _OPEN = "from dqx_airflow.results.query import StoredResults; store = StoredResults(ROOT);"
 
 
-def questions(last: Run) -> dict[str, Sequence[str]]:
-    """The arguments of a Python process for each query, by the name of the query."""
+def questions(last: Run, ten: Sequence[str]) -> dict[str, Sequence[str]]:
+    """The arguments of a Python process for each query, by the name of the query.
+
+    :param ten: some of the gates.
+    """
     dql = [*DQL, "results"]
     until = f"__import__('datetime').date.fromisoformat('{last.date}')"
-    gates = sorted(GATES)[:10]
     key = f"RunKey({last.gate!r}, {until}, {last.scheduler_run!r})"
     return {
         "`dql results list`": [*dql, "list"],
@@ -66,10 +69,10 @@ def questions(last: Run) -> dict[str, Sequence[str]]:
             "assert [v.value for r in found for v in r.verdicts if v.name == 'last']"
         ),
         "a board of ten gates and their past": code(
-            f"{_OPEN} assert store.past_reports({gates!r}, {until}, 30)"
+            f"{_OPEN} assert store.past_reports({ten!r}, {until}, 30)"
         ),
         "the runs under a contract, ten gates": code(
-            f"{_OPEN} assert store.contract_runs({gates!r}, 'urn:orders', {until})"
+            f"{_OPEN} assert store.contract_runs({ten!r}, 'urn:orders', {until})"
         ),
         "the states of 31 dates": code(
             "from dqx_airflow.engine.scan.states import StateStore;"
@@ -101,10 +104,10 @@ def ask(root: str, arguments: Sequence[str]) -> tuple[float, float, float]:
     return wall, processor, memory
 
 
-def print_questions(root: str, last: Run, rounds: int) -> None:
+def print_questions(root: str, last: Run, ten: Sequence[str], rounds: int) -> None:
     print("| question, in a process of its own | s | CPU s | MB |\n|---|---:|---:|---:|")
     for name, arguments in {"(nothing but the imports)": code("import deltalake"),
-                            **questions(last)}.items():  # fmt: skip
+                            **questions(last, ten)}.items():  # fmt: skip
         asked = sorted(ask(root, arguments) for _ in range(rounds))
         wall, processor, memory = asked[len(asked) // 2]
         print(f"| {name} | {wall:.2f} | {processor:.2f} | {memory:.0f} |", flush=True)
@@ -150,6 +153,8 @@ def print_layout(root: str) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=250_000)
+    parser.add_argument("--gates", type=int, default=50)
+    parser.add_argument("--days", type=int, default=400, help="over which the runs are spread")
     parser.add_argument("--writes", type=int, default=2_000)
     parser.add_argument("--old", type=int, default=0, help="runs of a store that is migrated")
     parser.add_argument("--rounds", type=int, default=3)
@@ -159,22 +164,24 @@ def main() -> None:
     if given.old:
         measure_old(root, given.old, given.rounds)
     else:
-        runs = runs_of(given.runs, UNTIL)
+        names = gates(given.gates)
+        runs = runs_of(given.runs, UNTIL, names, given.days)
         fill(root, runs[: -given.writes])
         print_writes(root, runs[-given.writes :])
-        print_questions(root, runs[-1], given.rounds)
+        print_questions(root, runs[-1], names[:10], given.rounds)
     if given.root is None:
         shutil.rmtree(root)
 
 
 def measure_old(root: str, many: int, rounds: int) -> None:
-    runs = runs_of(many, UNTIL)
+    names = gates(50)
+    runs = runs_of(many, UNTIL, names)
     # Single commits get slower and slower: only the first runs are written that way.
     fill_as_before(root, runs)
     optimize = [*DQL, "results", "optimize", "--yes"]
     print("optimize: {:.0f} s, {:.0f} CPU s, {:.0f} MB".format(*ask(root, optimize)))
     print_layout(root)
-    print_questions(root, runs[-1], rounds)
+    print_questions(root, runs[-1], names[:10], rounds)
     print("once more: {:.1f} s, {:.1f} CPU s, {:.0f} MB".format(*ask(root, optimize)))
     upkeep.vacuum(root, dry_run=True)
 

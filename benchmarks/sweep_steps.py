@@ -14,7 +14,7 @@ from simple_checks import Kind, SimpleCheck
 from workload import DAY
 
 WIDE_COLUMNS = 20
-DAYS, ASSERTIONS, KEYS = (1, 8, 30), (10, 100, 1_000), (1, 2, 4, 8)
+DAYS, ASSERTIONS, COLUMNS, KEYS = (1, 8, 30), (10, 100, 1_000), (20, 100, 200), (1, 2, 4, 8)
 
 _KEY = ("machine_id", "event_ts")
 _MORE: tuple[tuple[str, ...], ...] = (
@@ -74,6 +74,12 @@ def _assertions(count: int) -> Step:
     return Step(tuple(map(check, range(count))))
 
 
+def _columns(count: int) -> Step:
+    """A check of each of the first columns."""
+    checks = (SimpleCheck(f"c{n}", Kind.LEAST, (f"c{n}",), least=0) for n in range(count))
+    return Step(tuple(checks))
+
+
 def _keys(count: int) -> Step:
     checks = (
         SimpleCheck(f"key {number}", Kind.UNIQUE, _KEY + more)
@@ -89,6 +95,7 @@ SWEEPS: Mapping[str, Sweep] = MappingProxyType(
             f"Assertions over {WIDE_COLUMNS} columns",
             {f"{n:,}": _assertions(n) for n in ASSERTIONS},
         ),
+        "columns": Sweep("Columns with an assertion", {f"{n:,}": _columns(n) for n in COLUMNS}),
         "keys": Sweep("Uniqueness of several keys", {f"{n:,}": _keys(n) for n in KEYS}),
     }
 )

@@ -1,5 +1,4 @@
-"""How the cost grows with days, assertions and keys: for us, the plans by hand and the other
-tools.
+"""How the cost grows with days, assertions, columns and keys: ours, the plans by hand, other tools.
 
 The sweeps and their steps are in `sweep_steps`. In every round each engine runs each sweep once, in
 a JVM and an environment of its own, with the same Java and the session of a gate on a machine with
@@ -21,6 +20,7 @@ import os
 import tempfile
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ from measuring import conditions
 from peers.environments import CACHE, ENGINES, Interpreter, interpreter, titles
 from peers.processes import session_settings, told_by
 from scan_cost import session, write_wide
-from sweep_steps import DAYS, SWEEPS
+from sweep_steps import COLUMNS, DAYS, SWEEPS
 from workload import write_events
 
 from dqx_airflow.datasets.jvm_options import SUBMIT_OPTIONS
@@ -46,6 +46,7 @@ def write_days(spark: Any, path: str, rows: int) -> None:
 TABLES: Mapping[str, Callable[[Any, str, int], None]] = {
     "windows": write_days,
     "assertions": write_wide,
+    "columns": partial(write_wide, columns=COLUMNS[-1]),
     "keys": write_events,
 }
 """Who writes the table of a sweep."""

@@ -92,7 +92,7 @@ def test_a_wrong_verdict_is_shown(report: Any, monkeypatch: pytest.MonkeyPatch) 
             "peer": {"sound": sound | {"rows": False}, "faulty": faulty},
         },
     }
-    of = {line.split(" | ")[0]: line for line in report.peer_table(found)}
+    of = {line.split(" | ")[0]: line for line in report.peer_table(found, "1000")}
     assert of["| peer"].endswith("| 9 of 11, 1 false |")
     assert of["| **ours**"].endswith("| 10 of 11 |")
 
@@ -115,6 +115,7 @@ def test_a_sweep_asks_for_more_with_every_step(monkeypatch: pytest.MonkeyPatch) 
     assert asked == {
         "windows": [(5, 1), (5, 8), (5, 30)],
         "assertions": [(10, 0), (100, 0), (1000, 0)],
+        "columns": [(20, 0), (100, 0), (200, 0)],
         "keys": [(1, 1), (2, 1), (4, 1), (8, 1)],
     }
 

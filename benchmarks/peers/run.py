@@ -3,7 +3,8 @@
 Each engine runs in its own environment, which is installed if it is missing, with the same Java and
 the session of a gate on a machine with two cores. A run is a fresh JVM: its first judgement is what
 a gate pays, the following ones are warm. In every round each engine runs once; every other round
-takes the engines in the opposite order. The figures are medians of the ratios within a round, with
+takes the engines in the opposite order; --again names those of the rounds after the first. The
+figures are medians of the ratios within a round, with
 the CPU seconds of the JVM beside the wall time, because other processes lengthen the wall time
 only. Every engine also judges a table with known faults, and all verdicts are compared with the
 known ones.
@@ -11,7 +12,8 @@ known ones.
 The result goes to benchmarks/results/peers.json and from there into the docs. With --gate-jvm all
 engines have the JVM options of a gate's driver: give --to, too.
 
-    python benchmarks/peers/run.py [--rows ROWS ...] [--rounds 3] [--minutes 60] [--gate-jvm]
+    python benchmarks/peers/run.py [--rows ROWS ...] [--rounds 3] [--again ENGINE ...]
+        [--minutes 60] [--gate-jvm]
 """
 
 from __future__ import annotations
@@ -82,7 +84,7 @@ def compare(options: argparse.Namespace, cache: Path) -> dict[str, Any]:
             if begun - started + took[rows] > options.minutes * 60:
                 continue
             loads.append(round(os.getloadavg()[0], 1))
-            for name in names[:: -1 if number % 2 else 1]:
+            for name in (options.again if number else names)[:: -1 if number % 2 else 1]:
                 faulty = None if name in verdicts else tables[0]
                 told = drive(
                     name,
@@ -142,6 +144,9 @@ def main() -> None:
     )
     parser.add_argument("--warm", type=int, default=1, help="how often, after the first run")
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
+    parser.add_argument(
+        "--again", nargs="+", choices=ENGINES, help="after the first round (default: all)"
+    )
     parser.add_argument("--cache", type=Path, default=CACHE)
     parser.add_argument(
         "--gate-jvm", action="store_true", help="all with the JVM options of a gate"
@@ -154,6 +159,9 @@ def main() -> None:
     if options.gate_jvm and options.to is None:
         parser.error("the page has the default options of the JVM: give --to")
     cache = options.cache.resolve()
+    options.again = options.again or options.engines
+    if not set(options.again) <= set(options.engines):
+        parser.error("--again names engines that are not in --engines")
     if options.prepare:
         for name in options.engines:
             interpreter(ENGINES[name], cache)
