@@ -22,7 +22,7 @@ from dqx_airflow.engine.scan.fingerprints import Chain, chain_of, scope_of
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta_files import DeltaLog
-from dqx_airflow.engine.sources.listing import DataFile, ListedFiles
+from dqx_airflow.engine.sources.listing import DataFile, ListedFiles, partitions_of
 from dqx_airflow.values import DatasetRef
 
 TODAY, YESTERDAY = date(2024, 3, 2), date(2024, 3, 1)
@@ -36,9 +36,10 @@ OTHER = DataFile("/t/day=2024-03-02/b.parquet", 30, 2 * SECOND)
 
 def dataset(*files: DataFile, **settings: Any) -> OpenDataset:
     ref = replace(DatasetRef("orders", path="/t", format="parquet", date_column="day"), **settings)
-    return OpenDataset(
+    opened = OpenDataset(
         ref, STRUCT, lambda _: cast(Any, None), "file:///t", DateColumn.of(ref, STRUCT), files=files
     )
+    return replace(opened, partitions=partitions_of(ref, "/t", ListedFiles(files)))
 
 
 def chain(opened: OpenDataset, on: date | None = None) -> Chain:

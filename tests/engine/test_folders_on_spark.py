@@ -15,7 +15,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from dqx_airflow.engine.sources.dataset import OpenDataset
-from dqx_airflow.engine.sources.folder_columns import partition_of
 from dqx_airflow.engine.sources.folders_on_spark import SparkFolders
 from dqx_airflow.engine.sources.listing import DatasetFiles, files_at
 from dqx_airflow.engine.sources.open import open_dataset
@@ -86,22 +85,6 @@ def test_the_rows_of_a_date_are_those_that_spark_finds_in_all_folders(
     assert sorted(opened.read({None}).collect(), key=str) == sorted(whole.collect(), key=str)
 
 
-@pytest.mark.parametrize(
-    ("folder", "partition"),
-    [
-        ("/lake/t/ds=2024-03-02", (("ds", "2024-03-02"),)),
-        ("/lake/t/ds=2024-03-02/region=a%20b", (("ds", "2024-03-02"), ("region", "a b"))),
-        ("/lake/env=prod/t/ds=2024-03-02", (("ds", "2024-03-02"),)),
-        ("/lake/t/ds=2024-03-02/parts", (("ds", "2024-03-02"),)),
-        ("/lake/t", ()),
-    ],
-)
-def test_the_columns_of_a_folder_are_the_last_ones_in_a_row(
-    folder: str, partition: tuple[tuple[str, str], ...]
-) -> None:
-    assert partition_of(folder) == partition
-
-
 def test_only_the_folders_of_the_dates_are_listed(spark: SparkSession, lake: Lake) -> None:
     opened = open_dataset(spark, lake(*LAYOUTS["dates"]))
     assert listed_by_spark(opened, DAY) == {"ds=2024-03-02"}
@@ -149,6 +132,8 @@ UNCERTAIN: Mapping[str, tuple[str, ...]] = {
     "moments": tuple(f"ds=2024-03-0{day}/at=2024-03-01 10%3A00%3A00" for day in (1, 2, 3, 4)),
     "large numbers": tuple(f"ds=2024-03-0{day}/n=12345678901" for day in (1, 2, 3, 4)),
     "fractions": tuple(f"ds=2024-03-0{day}/n=1.{day}" for day in (1, 2, 3, 4)),
+    "escaped digits": ("ds=2024-03-01/n=2", "ds=2024-03-02/n=%31", "ds=2024-03-03/n=5"),
+    "a number with a space": tuple(f"ds=2024-03-0{day}/n=NaN " for day in (1, 2, 3, 4)),
 }
 
 

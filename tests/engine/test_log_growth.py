@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -16,7 +17,7 @@ from dqx_airflow.engine.sources import delta_storage
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta_files import DeltaLog, struct_of
-from dqx_airflow.engine.sources.listing import DataFile, ListedFiles
+from dqx_airflow.engine.sources.listing import DataFile, ListedFiles, partitions_of
 from dqx_airflow.values import DatasetRef
 
 FILES = 900
@@ -31,20 +32,21 @@ def test_a_date_is_compared_with_the_folders_of_a_listing_and_not_with_its_files
     files.append(DataFile("/t/loose.parquet", 1, 0))
     ref = DatasetRef("orders", path="/t", format="parquet", date_column="ds")
     struct = StructType().add("ds", DateType())
-    dataset = OpenDataset(ref, struct, lambda _: cast(Any, None), "/t", column)
-    compared: list[str] = []
-    own = DateColumn.may_be_in
-
-    def may_be_in(self: DateColumn, on: date, path: str) -> bool:
-        compared.append(path)
-        return own(self, on, path)
-
-    monkeypatch.setattr(DateColumn, "may_be_in", may_be_in)
     listed = ListedFiles(files)
+    opened = OpenDataset(ref, struct, lambda _: cast(Any, None), "/t", column)
+    dataset = replace(opened, partitions=partitions_of(ref, "/t", listed))
+    compared: list[str] = []
+    own = DateColumn.is_elsewhere
+
+    def is_elsewhere(self: DateColumn, on: date, text: str) -> bool:
+        compared.append(text)
+        return own(self, on, text)
+
+    monkeypatch.setattr(DateColumn, "is_elsewhere", is_elsewhere)
     for on in days:
         held = [file for file in files if "ds=" not in file.path or f"ds={on}" in file.path]
         assert dataset.files_on(on, listed) == held
-    assert len(compared) == 12
+    assert len(compared) == 9
 
 
 @pytest.mark.slow

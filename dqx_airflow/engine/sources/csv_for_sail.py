@@ -65,7 +65,7 @@ def read_strings(
     :param types: the types of the declared columns.
     :raises DatasetError: the files may be read or cast otherwise, or are too large to be sent.
     """
-    require_sendable(ref, files)
+    require_sendable(ref, location, files)
     form = _form_of(ref)
     with_header = has_header(ref)
 

@@ -17,6 +17,7 @@ from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.declared_texts import TextColumns
 from dqx_airflow.engine.sources.delta_files import DeltaLog
 from dqx_airflow.engine.sources.listing import DataFile, ListedFiles, changed_files, files_at
+from dqx_airflow.engine.sources.partition_folders import PartitionFolders
 from dqx_airflow.metrics.metric import Aggregate
 from dqx_airflow.metrics.types import spelled_like
 from dqx_airflow.plan.masks import is_masked
@@ -85,7 +86,7 @@ class OpenDataset(DatasetFacts):
     `char(5)`; they are read without them. `snapshot` and `branch` belong to an Iceberg table.
     `notes` are remarks for verdicts about a column, or, under the empty name, for verdicts about
     the columns of the dataset. `read_dates` are the dates whose files were read so far, None for
-    all files.
+    all files. `partitions` are the folders of the files.
     """
 
     struct: StructType
@@ -104,6 +105,7 @@ class OpenDataset(DatasetFacts):
     snapshot: int | None = None
     branch: str | None = None
     read_dates: set[date | None] = field(default_factory=set, compare=False)
+    partitions: PartitionFolders | None = None
 
     @property
     def fields(self) -> tuple[DatasetField, ...]:
@@ -122,7 +124,9 @@ class OpenDataset(DatasetFacts):
 
     def folders_of(self, dates: Collection[date | None]) -> Callable[[str], bool]:
         """Whether the path of a folder may lead to rows of some dates. None is all of them."""
-        return (lambda _: True) if self.dates is None else self.dates.folders_of(dates)
+        if self.dates is None or self.partitions is None:
+            return lambda _: True
+        return self.partitions.lead_to(self.dates, dates)
 
     def arrivals(self, on: date | None, most: int = 10) -> tuple[Arrival, ...]:
         """The commits, or else the files, that added the rows of a date, newest first; empty if

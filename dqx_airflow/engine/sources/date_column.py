@@ -6,12 +6,10 @@ files and row groups.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any
-from urllib.parse import unquote
 
 from pyspark.sql.types import StructType
 
@@ -151,21 +149,6 @@ class DateColumn:
             return True
         return bool(least <= wanted <= most)
 
-    def may_be_in(self, on: date, path: str) -> bool:
-        """False for a file in the partition of another date.
-
-        The last folder of this name counts: the table may be in a folder of the same name.
-        """
-        pattern = rf".*/{re.escape(self.name)}=([^/]*)/"
-        folder = re.search(pattern, path, re.IGNORECASE | re.DOTALL)
-        return folder is None or not self._is_elsewhere(on, unquote(folder[1]))
-
-    def folders_of(self, dates: Collection[date | None]) -> Callable[[str], bool]:
-        """Whether the path of a folder may lead to rows of some dates. None is all of them."""
-        days = _sorted(dates)
-        is_all = None in dates
-        return lambda folder: is_all or any(self.may_be_in(on, folder) for on in days)
-
     def is_misspelled(self, on: date, text: str) -> bool:
         """True if a string is a date in another form than the column has, as `2024-3-2` or
         `2024-03-02 00:00:00`: no date would have its rows."""
@@ -177,7 +160,7 @@ class DateColumn:
             return ()
         return dates_in_other_forms(text, self.pattern)
 
-    def _is_elsewhere(self, on: date, folder: str) -> bool:
+    def is_elsewhere(self, on: date, folder: str) -> bool:
         """True if the value in the name of a partition folder is certainly not the date."""
         if self.is_timestamp:
             return False

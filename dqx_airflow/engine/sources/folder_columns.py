@@ -9,20 +9,17 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, TypeAlias
-from urllib.parse import unquote
+from typing import Any
 
 from pyspark.sql.types import DataType, DateType, IntegerType, StringType, StructType
 
+from dqx_airflow.engine.sources.partition_folders import PartitionFolders
 from dqx_airflow.engine.sources.partition_values import NO_VALUE
-
-Partition: TypeAlias = tuple[tuple[str, str], ...]
-"""The columns in the path of a folder, each with its string."""
 
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII)
 _WHOLE = re.compile(r"-?\d{1,9}", re.ASCII)
-_WORD = re.compile(r"(?!NaN$|Infinity$|[Tt]\d)[A-Za-z_][ -~]*", re.ASCII)
-"""Strings that are neither numbers nor times to Java."""
+_WORD = re.compile(r"(?!(?:NaN|Infinity) *$|[Tt]\d)[A-Za-z_][ -~]*", re.ASCII)
+"""Strings that are neither numbers nor times to Java, which strips them."""
 
 
 def _as_date(text: str) -> date | None:
@@ -70,40 +67,36 @@ class FolderColumn:
         return None
 
 
-def partition_of(folder: str) -> Partition:
-    """The columns in the path of a folder, each with its string: of the last folders in a row that
-    have one, as Spark reads them. `prod` is no value in `env=prod/orders/ds=2024-03-02`."""
-    pairs: list[tuple[str, str]] = []
-    for part in reversed(folder.split("/")):
-        name, equals, text = part.partition("=")
-        if equals:
-            pairs.append((unquote(name), unquote(text)))
-        elif pairs:
-            break
-    return tuple(reversed(pairs))
-
-
 def columns_of_folders(
-    folders: Iterable[str], in_files: Collection[str]
+    partitions: PartitionFolders, in_files: Collection[str]
 ) -> tuple[FolderColumn, ...]:
     """The columns in the names of folders.
 
     :param in_files: the columns in the files, in lower case.
     :raises UncertainFoldersError: their types are not certain, or folders name other columns than
-        the first one, a column twice, or one that is in the files.
+        the first one, a column twice, or one that is in the files, or are not in one folder.
     """
-    partitions = [partition_of(folder) for folder in folders]
-    names = [name for name, _ in partitions[0]]
-    texts: dict[str, dict[str, None]] = {}
-    for partition in partitions:
-        if [name for name, _ in partition] != names:
-            raise UncertainFoldersError("folders that name different columns")
-        for name, text in partition:
-            texts.setdefault(name, {})[text] = None
+    folders = partitions.folders
+    names = partitions.names
+    if any([name for name, _ in partitions.partition_of(one)] != names for one in folders):
+        raise UncertainFoldersError("folders that name different columns")
+    if len({partitions.place_of(folder) for folder in folders}) > 1:
+        raise UncertainFoldersError("partitions in several folders")
     columns = []
-    for name, found in texts.items():
+    for name, found in partitions.texts.items():
         column = FolderColumn.of(name, found)
-        if column is None:
+        # Spark takes an escaped digit for a character of a string.
+        is_escaped = (
+            column is not None
+            and column.type != StringType()
+            and any(
+                "%" in text
+                for folder in folders
+                for of, text in partitions.as_written(folder)
+                if of == name
+            )
+        )
+        if column is None or is_escaped:
             raise UncertainFoldersError(f"the values of {name} in the names of folders")
         columns.append(column)
     if len({name.casefold() for name in names}) < len(names):

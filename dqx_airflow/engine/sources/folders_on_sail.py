@@ -19,13 +19,12 @@ from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.engine.sources import footers
 from dqx_airflow.engine.sources.folder_columns import (
     FolderColumn,
-    Partition,
     UncertainFoldersError,
     columns_of_folders,
-    partition_of,
     without_folders,
 )
 from dqx_airflow.engine.sources.listing import DataFile, DatasetFiles, paths_of
+from dqx_airflow.engine.sources.partition_folders import Partition
 from dqx_airflow.engine.sources.partition_values import literal
 from dqx_airflow.engine.sources.source_errors import unreadable
 from dqx_airflow.errors import DatasetError
@@ -60,7 +59,7 @@ class SailFolders:
         if first_schema is None or own is None:
             raise _refused(ref, "files that cannot be listed from here")
         try:
-            columns = columns_of_folders(source.by_folder.folders, own.keys())
+            columns = columns_of_folders(source.partitions, own.keys())
         except UncertainFoldersError as error:
             raise _refused(ref, str(error)) from None
         return cls(source, without_folders(first_schema, columns), columns)
@@ -95,7 +94,7 @@ class SailFolders:
         source = self.source
         by_partition: dict[Partition, list[DataFile]] = {}
         for file in files:
-            partition = partition_of(file.path.rpartition("/")[0])
+            partition = source.partitions.partition_of(file.path.rpartition("/")[0])
             by_partition.setdefault(partition, []).append(file)
         if len(by_partition) > _MOST_FOLDERS:
             found = f"{len(by_partition):,} folders are too many for Sail"

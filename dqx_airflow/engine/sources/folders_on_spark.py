@@ -66,7 +66,7 @@ class SparkFolders:
         if own is None or not places or footers.has_summary(source.path):
             return None
         try:
-            columns = columns_of_folders(source.by_folder.folders, own.keys())
+            columns = columns_of_folders(source.partitions, own.keys())
             with spark_failures():
                 reader = source.reader_of_some()
                 found = (reader if written is None else reader.schema(written)).load(places).schema
@@ -88,9 +88,8 @@ class SparkFolders:
         :raises DatasetError: they cannot be read.
         """
         source = self.source
-        is_wanted = self.dates.folders_of(dates)
-        folders = source.by_folder.folders
-        chosen = tuple(one for one in folders if is_wanted(f"{one}/"))
+        folders = source.partitions.folders
+        chosen = tuple(filter(source.partitions.lead_to(self.dates, dates), folders))
         if len(chosen) > min(_MOST_FOLDERS, len(folders) // 2):
             chosen = tuple(folders)
         if chosen not in self._frames:
@@ -105,10 +104,10 @@ class SparkFolders:
         source = self.source
         if not chosen:
             return source.spark.createDataFrame([], self.struct)
-        is_all = len(chosen) == len(source.by_folder.folders)
+        is_all = len(chosen) == len(source.partitions.folders)
         places = [source.place] if is_all else paths_for_spark(source.path, chosen)
         frame = source.reader_of_some().schema(self.struct).load(places)
-        files = source.by_folder.in_folders({f"{one}/" for one in chosen}.__contains__)
+        files = source.by_folder.in_folders({*chosen}.__contains__)
         if len(frame.inputFiles()) <= len(files):
             return frame  # a file that is gone is found at the end
         return source.reader_of_some().schema(self.struct).load(paths_of(source.path, files))

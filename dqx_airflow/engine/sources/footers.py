@@ -22,12 +22,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from types import MappingProxyType
 from typing import Any
-from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -40,14 +39,9 @@ from pyspark.sql.types import DataType, IntegerType, LongType, StructField, Stru
 from dqx_airflow.datasets.reader_options import option_of
 from dqx_airflow.engine.session.spark_versions import type_named
 from dqx_airflow.engine.sources.dataset import OpenDataset
-from dqx_airflow.engine.sources.listing import (
-    DataFile,
-    DatasetFiles,
-    ListedFiles,
-    partition_names,
-    read_each,
-)
+from dqx_airflow.engine.sources.listing import DataFile, DatasetFiles, ListedFiles, read_each
 from dqx_airflow.engine.sources.parquet_types import Misread, ReadColumns
+from dqx_airflow.engine.sources.partition_folders import PartitionFolders
 from dqx_airflow.engine.sources.partition_values import IN_BOTH, IN_BOTH_HINT, NO_VALUE
 from dqx_airflow.errors import DatasetError, first_line
 from dqx_airflow.metrics.sql import quote_name
@@ -137,12 +131,16 @@ def has_summary(path: str) -> bool:
     return any(info.type is not FileType.NotFound for info in beside)
 
 
-def schema_as_written(path: str, files: Sequence[DataFile]) -> StructType | None:
+def schema_as_written(
+    path: str, files: Sequence[DataFile], folders: Iterable[str]
+) -> StructType | None:
     """The schema that Spark finds for the files at a path, if Spark wrote them.
 
     Spark would start a job to read the footer of the first file. None if the result could differ:
     Spark did not write the file, there is a summary file, or folders have one of its columns, whose
     type Spark takes from them.
+
+    :param folders: the columns in their names.
     """
     if not files or has_summary(path):
         return None
@@ -153,8 +151,8 @@ def schema_as_written(path: str, files: Sequence[DataFile]) -> StructType | None
         struct = None if written is None else StructType.fromJson(json.loads(written))
     except (OSError, ValueError, LookupError, TypeError, pa.ArrowException, *_NO_CLASS):
         return None
-    folders = {name.casefold() for name in partition_names(files)}
-    is_in_both = struct is not None and not folders.isdisjoint(map(str.casefold, struct.names))
+    in_folders = {name.casefold() for name in folders}
+    is_in_both = struct is not None and not in_folders.isdisjoint(map(str.casefold, struct.names))
     return None if is_in_both else struct
 
 
@@ -233,14 +231,18 @@ def require_types_of_first(
 
 
 def require_orc_types(
-    ref: DatasetRef, struct: StructType, path: str, files: Sequence[DataFile]
+    ref: DatasetRef,
+    struct: StructType,
+    path: str,
+    files: Sequence[DataFile],
+    folders: Collection[str],
 ) -> None:
     """Rejects ORC files with a column that would lose values when read.
 
+    :param folders: the columns in the names of folders.
     :raises DatasetError: there is one.
     """
     read = {field.name: field.dataType.simpleString() for field in struct.fields}
-    folders = partition_names(files)
     for file, columns in columns_in(path, "orc", files).items():
         for field in columns.values():
             name = spelled_like(field.name, read)
@@ -257,7 +259,11 @@ def require_orc_types(
 
 
 def require_read_as_written(
-    ref: DatasetRef, path: str, files: Sequence[DataFile], read: ReadColumns
+    ref: DatasetRef,
+    path: str,
+    files: Sequence[DataFile],
+    read: ReadColumns,
+    partitions: PartitionFolders,
 ) -> None:
     """Rejects Parquet files of which Spark would read other values than they hold: of a column of
     another type, or of one that the names of their folders have with another value. Each footer is
@@ -265,7 +271,7 @@ def require_read_as_written(
 
     :raises DatasetError: there is one.
     """
-    folders = partition_names(files)
+    folders = partitions.names
 
     def problem(system: FileSystem, file: DataFile) -> DatasetError | None:
         try:
@@ -274,7 +280,8 @@ def require_read_as_written(
             for name in columns.names:
                 if spelled_like(name, folders) is None:
                     continue
-                if not _has_value(system, file, footer, name):
+                folder = partitions.text_of(file.path.rpartition("/")[0], name)
+                if not _has_value(system, file, footer, name, folder):
                     return in_file_and_folder(ref, name, file.path)
         except (OSError, ValueError, pa.ArrowException):
             return None  # Spark reports what is wrong with it
@@ -331,10 +338,11 @@ def _holds(read: str, stored: str) -> bool:
     return read == stored or (read.startswith(("char", "varchar")) and stored == "string")
 
 
-def _has_value(system: FileSystem, file: DataFile, footer: pq.FileMetaData, column: str) -> bool:
+def _has_value(
+    system: FileSystem, file: DataFile, footer: pq.FileMetaData, column: str, folder: str | None
+) -> bool:
     """True if a column has the value of its folder in all rows: according to the statistics, or, if
     they leave that open, in its values."""
-    folder = _folder(file.path, column)
     for number in range(footer.num_row_groups):
         group = footer.row_group(number)
         chunks = map(group.column, range(group.num_columns))
@@ -369,14 +377,6 @@ def _is_written(value: Any, folder: str | None) -> bool:
     if isinstance(value, int) and folder is not None:
         return folder.lstrip("+-").isdigit() and int(folder) == value
     return folder == (value.isoformat() if isinstance(value, date) else str(value))
-
-
-def _folder(path: str, column: str) -> str | None:
-    for part in path.split("/")[:-1]:
-        name, equals, value = part.partition("=")
-        if equals and unquote(name).casefold() == column.casefold():
-            return unquote(value)
-    return None
 
 
 _FIRST = (
@@ -492,7 +492,7 @@ def _drift(
     """
     read_paths = (file.path for file in files if file.path in columns_by_file)
     columns_by_file = {path: columns_by_file[path] for path in read_paths}
-    folders = {key_of(name) for name in partition_names(files)}
+    folders = {key_of(name) for name in (dataset.partitions.names if dataset.partitions else ())}
     read = {key_of(name): name for name in dataset.struct.names if key_of(name) not in folders}
     missing: dict[str, str] = {}
     for key, name in read.items():

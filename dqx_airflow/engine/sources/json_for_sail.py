@@ -48,7 +48,7 @@ def read_strings(
     :param types: the types of the declared columns.
     :raises DatasetError: the files may be read or cast otherwise, or are too large to be sent.
     """
-    require_sendable(ref, files)
+    require_sendable(ref, location, files)
     for name, kind in types.items():
         if not can_be_cast(kind):
             raise refused(ref, f"column '{name}' of type {kind} in JSON")

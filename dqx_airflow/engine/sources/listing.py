@@ -17,12 +17,12 @@ from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
-from urllib.parse import unquote
 
 from pyarrow.fs import FileInfo, FileSelector, FileSystem, FileType, LocalFileSystem
 from pyspark.sql.types import StringType, StructField, StructType
 
 from dqx_airflow.datasets.reader_options import given_options, is_on, option_of
+from dqx_airflow.engine.sources.partition_folders import PartitionFolders
 from dqx_airflow.engine.sources.partition_values import IN_UTC
 from dqx_airflow.values import DatasetRef
 from dqx_airflow.values.files import local_path
@@ -122,7 +122,6 @@ def left_compression(head: bytes) -> str | None:
     return next((kind for begin, kind in _BEGINNINGS.items() if head.startswith(begin)), None)
 
 
-_PARTITION = re.compile(r"(?<=/)([^/=]+)=[^/]*(?=/)")
 _is_partition = re.compile(r"[^=]+=.+", re.DOTALL).fullmatch
 _TOKEN = re.compile(r"\\(.)|\*|\?|\[([!^])?((?:\\.|[^\]])+)\]|[{},]|[^\\*?\[\]{},]+", re.DOTALL)
 
@@ -172,11 +171,8 @@ class ListedFiles:
         return self._by_folder.keys()
 
     def in_folders(self, is_wanted: Callable[[str], bool]) -> list[DataFile]:
-        """The files in some folders. Each folder is asked for once, however many files it has.
-
-        :param is_wanted: of a path that ends with a slash.
-        """
-        folders = [part for path, part in self._by_folder.items() if is_wanted(f"{path}/")]
+        """The files in some folders. Each folder is asked for once, however many files it has."""
+        folders = [part for path, part in self._by_folder.items() if is_wanted(path)]
         return [self.files[number] for number in sorted(chain.from_iterable(folders))]
 
 
@@ -189,8 +185,8 @@ def files_at(
 ) -> tuple[DataFile, ...] | None:
     """The files that Spark reads at a path or a glob; None if they cannot be listed.
 
-    :param is_wanted: of the path of a folder below that path, with a slash at both ends. What is in
-        other folders, or below them, is left out.
+    :param is_wanted: of the path of a folder that may be a partition. What is in other folders, or
+        below them, is left out.
     """
     try:
         system, path = FileSystem.from_uri(location)
@@ -268,7 +264,7 @@ def unread_files(location: str, files: Sequence[DataFile]) -> list[DataFile]:
     below: dict[str, dict[str, list[str]]] = {}
     for folder in listed.folders:
         parts = folder.strip("/").split("/")
-        below.setdefault("/".join(parts[:depth]), {})[f"{folder}/"] = parts[depth:]
+        below.setdefault("/".join(parts[:depth]), {})[folder] = parts[depth:]
     unread: set[str] = set()
     for placed in below.values():
         is_partitioned = any(_is_partition(name) for names in placed.values() for name in names)
@@ -336,22 +332,21 @@ def paths_for_spark(location: str, paths: Iterable[str]) -> list[str]:
     return [start + escaped(path) for path in paths]
 
 
-def partition_names(files: Iterable[DataFile]) -> list[str]:
-    """The columns named by the folders of files: `ds` for `.../ds=2024-03-02/a.csv`."""
-    folders = dict.fromkeys(file.path.rpartition("/")[0] for file in files)
-    names = (name for folder in folders for name in _PARTITION.findall(f"{folder}/"))
-    return list(dict.fromkeys(map(unquote, names)))
+def partitions_of(ref: DatasetRef, path: str, files: ListedFiles) -> PartitionFolders:
+    """The folders of a dataset that Spark takes for partitions.
 
-
-def partition_texts(files: Iterable[DataFile]) -> dict[str, list[str]]:
-    """The values named by the folders of files, by their columns: `2024-03-02` for `ds`."""
-    paths = dict.fromkeys(file.path.rpartition("/")[0] for file in files)
-    folders = dict.fromkeys(part for path in paths for part in path.split("/"))
-    texts: dict[str, list[str]] = {}
-    for name, equals, text in (folder.partition("=") for folder in folders):
-        if name and equals:
-            texts.setdefault(unquote(name), []).append(unquote(text))
-    return texts
+    :param path: its location, absolute on this machine.
+    """
+    if is_on(ref, "recursiveFileLookup"):
+        return PartitionFolders(None, files.folders)
+    base = option_of(ref, "basePath")
+    place = absolute(base) if base is not None else partition_root(path) or path
+    try:
+        _, place = FileSystem.from_uri(place)
+    except (OSError, ValueError):
+        return PartitionFolders(None, files.folders)  # nothing was listed there
+    # Each place that a glob matches is a base path.
+    return PartitionFolders(len([*filter(None, place.split("/"))]), files.folders)
 
 
 def _is_hidden(name: str) -> bool:
@@ -378,7 +373,7 @@ def _below(
         for info in system.get_file_info(FileSelector(place.path, recursive=True))
         if info.type is FileType.File
         and not any(map(_is_hidden, info.path[len(place.path) :].split("/")))
-        and is_wanted(f"{info.path[len(place.path) :].rpartition('/')[0]}/")
+        and is_wanted(info.path.rpartition("/")[0])
     ]
 
 
@@ -391,7 +386,7 @@ def _below_folder(root: str, is_wanted: Callable[[str], bool]) -> list[DataFile]
     folders = [root]
     while folders:
         folder = folders.pop()
-        if not is_wanted(f"{folder[len(root) :]}/"):
+        if "=" in folder.rpartition("/")[2] and folder != root and not is_wanted(folder):
             continue
         with os.scandir(folder) as entries:
             for entry in entries:
@@ -516,9 +511,14 @@ class DatasetFiles:
     listed: tuple[DataFile, ...]
 
     @cached_property
+    def partitions(self) -> PartitionFolders:
+        """The folders of the files, and which of them are partitions."""
+        return partitions_of(self.ref, self.path, self.by_folder)
+
+    @property
     def folders(self) -> list[str]:
         """The columns in the names of folders."""
-        return partition_names(self.listed)
+        return self.partitions.names
 
     @cached_property
     def by_folder(self) -> ListedFiles:

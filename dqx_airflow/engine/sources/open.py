@@ -13,7 +13,6 @@ from dqx_airflow.dql.checks import read_only_sql
 from dqx_airflow.engine.proof import sql_on_sail
 from dqx_airflow.engine.session import sail
 from dqx_airflow.engine.session.spark_errors import spark_failures
-from dqx_airflow.engine.sources import listing
 from dqx_airflow.engine.sources.catalog import open_query, open_table
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.delta_table import open_delta
@@ -77,7 +76,7 @@ def _of_sail(opened: OpenDataset) -> OpenDataset:
     """
     files = opened.files or ()
     other = _read_otherwise_by_sail(opened, files)
-    is_in_folders = opened.ref.format == "parquet" and bool(listing.partition_names(files))
+    is_in_folders = opened.ref.format == "parquet" and bool(_folders(opened))
     is_read_by_us = opened.log is not None or opened.texts is not None or is_in_folders
     if other is None and (is_read_by_us or opened.ref.table or not opened.struct.names):
         return opened
@@ -94,13 +93,18 @@ def _read_otherwise_by_sail(opened: OpenDataset, files: Sequence[DataFile]) -> s
     names = opened.struct.names
     if len({name.casefold() for name in names}) < len(names):
         return "columns whose names differ only in case"
-    folders = listing.partition_names(files)
+    folders = _folders(opened)
     if folders and opened.ref.format != "parquet":
         return f"the values of {folders[0]} in the names of folders"
     paths = [opened.location, *(file.path for file in files)]
     if any(GLOB.search(path) for path in paths):
         return "paths with wildcard characters"
     return None
+
+
+def _folders(opened: OpenDataset) -> list[str]:
+    """The columns in the names of its folders."""
+    return [] if opened.partitions is None else opened.partitions.names
 
 
 def _filtered(spark: SparkSession, opened: OpenDataset, condition: str) -> OpenDataset:

@@ -74,7 +74,8 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
     _require_some_file(source, opened)
     notes = _folder_notes(ref, opened.struct, source)
     opened = _with_dates_in_one_form(opened, source)
-    return replace(opened, files=files, notes={**opened.notes, **notes}).watching_reads()
+    opened = replace(opened, files=files, partitions=source.partitions)
+    return replace(opened, notes={**opened.notes, **notes}).watching_reads()
 
 
 def _require_no_table(ref: DatasetRef, path: str) -> None:
@@ -203,7 +204,7 @@ def _with_dates_in_one_form(opened: OpenDataset, source: DatasetFiles) -> OpenDa
     column, own = opened.dates, opened.read
     if column is None:
         return opened
-    texts = listing.partition_texts(source.listed).get(column.name, ())
+    texts = source.partitions.texts.get(column.name, ())
 
     def read(dates: Collection[date | None]) -> DataFrame:
         require_one_spelling(source.ref, column, dates, texts)
@@ -233,7 +234,7 @@ def _folder_notes(ref: DatasetRef, struct: StructType, source: DatasetFiles) -> 
     :raises DatasetError: a time there has no day, and Spark would read it as one of today.
     """
     notes: dict[str, str] = {}
-    for name, texts in listing.partition_texts(source.listed).items():
+    for name, texts in source.partitions.texts.items():
         column = spelled_like(name, struct.names)
         if column is None:
             continue
@@ -381,9 +382,11 @@ class _FooterChecks:
         ref, path = self.source.ref, self.source.path
         unchecked = [file for file in files if file not in self._checked]
         if ref.format == "orc":
-            footers.require_orc_types(ref, self.struct, path, unchecked)
+            footers.require_orc_types(ref, self.struct, path, unchecked, self.source.folders)
         if ref.format == "parquet":
-            footers.require_read_as_written(ref, path, unchecked, self._read_columns)
+            footers.require_read_as_written(
+                ref, path, unchecked, self._read_columns, self.source.partitions
+            )
             require_own_values(self.source.spark, path, paths_of(path, unchecked))
         if self.folders is not None:
             self.folders.check(unchecked)
@@ -404,7 +407,7 @@ def _files_of(
     """The files that may hold rows of some dates."""
     if column is None:
         return source.listed if dates else ()
-    return source.by_folder.in_folders(column.folders_of(dates))
+    return source.by_folder.in_folders(source.partitions.lead_to(column, dates))
 
 
 def _can_read_some(source: DatasetFiles) -> bool:
@@ -479,7 +482,7 @@ def _schema_as_written(source: DatasetFiles) -> StructType | None:
     spark, ref, path, files = source.spark, source.ref, source.path, source.listed
     if ref.format != "parquet" or ref.options or GLOB.search(path) or merges_schemas(spark, ref):
         return None
-    written = footers.schema_as_written(path, files)
+    written = footers.schema_as_written(path, files, source.folders)
     if written is not None or sail_version(spark) is None:
         return written
     first = [place for place in paths_of(path, files[:1]) if not GLOB.search(place)]

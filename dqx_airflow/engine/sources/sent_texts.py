@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dqx_airflow.engine.session.sail import INSTEAD
-from dqx_airflow.engine.sources import listing
-from dqx_airflow.engine.sources.listing import DataFile
+from dqx_airflow.engine.sources.listing import DataFile, ListedFiles, partitions_of
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.types import spelled_like
 from dqx_airflow.values import DatasetRef
@@ -37,12 +36,12 @@ def refused(ref: DatasetRef, other: str) -> DatasetError:
     return DatasetError(message, f"write the data as Parquet, or {INSTEAD}")
 
 
-def require_sendable(ref: DatasetRef, files: Sequence[DataFile]) -> None:
+def require_sendable(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> None:
     """Rejects files in folders of partitions, and more than are sent.
 
     :raises DatasetError: there are such files.
     """
-    folders = listing.partition_names(files)
+    folders = partitions_of(ref, location, ListedFiles(files)).names
     if folders:
         raise refused(ref, f"the values of {folders[0]} in the names of folders")
     if sum(file.size for file in files) > MOST_SENT_BYTES:

@@ -20,8 +20,9 @@ from dqx_airflow.engine.sources.listing import (
     ListedFiles,
     absolute,
     files_at,
-    partition_names,
+    partitions_of,
 )
+from dqx_airflow.engine.sources.partition_folders import PartitionFolders
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.metrics.types import declared_types
 from dqx_airflow.plan.schema_check import Schema
@@ -80,7 +81,7 @@ class UnopenedDataset(DatasetFacts):
         if self.ref.format not in _WITH_COLUMNS:
             return None
         files = self.files or ()
-        if not files or partition_names(files):
+        if not files or self._partitions.names:
             return None
         by_file = columns_in(self.path, self.ref.format, files)
         columns = [fields.values() for fields in by_file.values()]
@@ -93,6 +94,13 @@ class UnopenedDataset(DatasetFacts):
         if self.log is not None:
             return {file for on in dates for file in self.log.files_of(on)}
         column = DateColumn(self.ref.date_column or "", "date")
-        return ListedFiles(self.files or ()).in_folders(
-            lambda folder: any(on is None or column.may_be_in(on, folder) for on in dates)
-        )
+        is_wanted = self._partitions.lead_to(column, dates)
+        return self._listed.in_folders(is_wanted)
+
+    @cached_property
+    def _listed(self) -> ListedFiles:
+        return ListedFiles(self.files or ())
+
+    @cached_property
+    def _partitions(self) -> PartitionFolders:
+        return partitions_of(self.ref, self.path, self._listed)
