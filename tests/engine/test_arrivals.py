@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any, cast
@@ -15,7 +16,7 @@ from pyspark.sql.types import IntegerType, StringType, StructType
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.engine.sources.delta_files import DeltaLog, struct_of
-from dqx_airflow.engine.sources.listing import DataFile
+from dqx_airflow.engine.sources.listing import DataFile, ListedFiles, partitions_of
 from dqx_airflow.values import DatasetRef
 from dqx_airflow.values.report import Arrival
 
@@ -146,7 +147,8 @@ def of_files(*files: DataFile, masked: tuple[str, ...] = ()) -> tuple[Arrival, .
     opened = OpenDataset(
         ref, STRUCT, lambda _: cast(Any, None), "file:///t", DateColumn.of(ref, STRUCT), files=files
     )
-    return opened.arrivals(DAY, most=2)
+    partitions = partitions_of(ref, "/t", ListedFiles(files))
+    return replace(opened, partitions=partitions).arrivals(DAY, most=2)
 
 
 def test_files_of_the_day_are_listed_newest_first() -> None:
