@@ -139,7 +139,9 @@ WRITERS: Mapping[str, Callable[[pa.Table, Path], None]] = {
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("form", WRITERS)
+@pytest.mark.parametrize(
+    "form", ["parquet", *(pytest.param(form, marks=pytest.mark.more) for form in ("orc", "json"))]
+)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_rows_of_a_date_and_their_files_are_those_that_spark_finds(
     spark: SparkSession, tmp_path: Path, form: str, layout: str
