@@ -16,7 +16,7 @@ from dqx_airflow.contracts.mistakes import MistakeName, mistake
 from dqx_airflow.contracts.model import Contract, Dialect, Field, Model
 from dqx_airflow.contracts.references import FileReader, References, no_files
 from dqx_airflow.contracts.schema import load_schema, schema_errors
-from dqx_airflow.contracts.unknown_keys import unknown_keys
+from dqx_airflow.contracts.unknown_keys import undefined_keys
 from dqx_airflow.contracts.variables import Variables
 from dqx_airflow.contracts.yaml_reader import read_document
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, Related, did_you_mean, errors_of
@@ -94,14 +94,14 @@ def _contract(
     reading = reader.reading(root, references, diagnostics.append)
     contract = reader.read(reading)
     schema = load_schema(reader.dialect.value)
-    unknown = unknown_keys(root, schema, references, is_open=reader.is_open)
+    undefined = undefined_keys(root, schema, references, is_open=reader.is_open)
     accepted = read_acceptances(reading, [model.name for model in contract.models])
     incident = with_extension(reading, contract.incident)
     renames = tuple(read_renames(reading, contract.models))
     contract = replace(
         contract,
-        notes=reading.notes(unknown),
-        unknown_keys=unknown,
+        notes=reading.notes(undefined),
+        unknown_keys=undefined.unknown,
         acceptances=accepted,
         incident=incident,
         renames=renames,

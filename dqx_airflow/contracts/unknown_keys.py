@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator
 from collections.abc import Mapping as MappingType
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from dqx_airflow.contracts.document import (
     Entry,
@@ -48,6 +48,9 @@ _REMARKS = key_words("remarks")
 _PARTS = key_words("parts")
 _DESCRIBING = (_REMARKS | key_words("describing")) - _PARTS - key_words("no remarks")
 _OF_RULES = _CHECKS | key_words("of a rule")
+_ELSEWHERE = key_words("elsewhere")
+"""Keys of the standards that have a meaning at another position only."""
+_SHARES = key_words("shares")
 _TYPES = key_words("types")
 _TYPE_KEYS = frozenset({"type", "logicalType", "physicalType"})
 _FREE_BELOW = key_words("free below")
@@ -68,27 +71,46 @@ _SQL = re.compile(
 )
 """Signs of a condition of SQL without an operator."""
 _TIME = re.compile(
-    r"\d+([.,]\d+)?[\s_]*[a-z]*|P(\d|T\d)\w*|@?[a-z]+ly|([\d*][\d*/,-]*\s+){4}\S+", re.IGNORECASE
+    r"\d+([.,]\d+)?[\s_]*([a-z]*|%)|P(\d|T\d)\w*|@?[a-z]+ly|([\d*][\d*/,-]*\s+){4}\S+",
+    re.IGNORECASE,
 )
-"""A time in a text: a number with its unit, a duration of ISO 8601, an interval, or a schedule."""
+"""A time in a text: a number with its unit, a duration of ISO 8601, an interval, or a schedule; or
+the share of the time in which another one is kept."""
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _DOUBLED = re.compile(r"(.)\1+")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 
-def unknown_keys(
-    root: Mapping, schema: MappingType[str, Any], references: References, *, is_open: bool
-) -> tuple[UnknownKey, ...]:
-    """The keys that are unknown at their positions, in the order of the document.
+Position: TypeAlias = "tuple[str, str]"
+"""The file and the path of a node."""
 
-    :param is_open: the dialect allows additional keys; only likely typos are reported. Keys that
+
+@dataclass(frozen=True, slots=True)
+class UndefinedKeys:
+    """The keys of a document that its dialect does not define at their positions.
+
+    `unknown` are typos, and keys that promise a check, in the order of the document. `own` are the
+    positions of the keys that users may add: what is below them is theirs.
+    """
+
+    unknown: tuple[UnknownKey, ...]
+    own: frozenset[Position]
+
+
+def undefined_keys(
+    root: Mapping, schema: MappingType[str, Any], references: References, *, is_open: bool
+) -> UndefinedKeys:
+    """The keys of a document that its schema does not define at their positions.
+
+    :param is_open: the dialect allows additional keys; only likely typos are unknown. Keys that
         begin with `x-` are allowed everywhere.
     """
     walk = _Walk(schema, references, is_open)
     found = tuple(dict.fromkeys(walk.below(root, (schema,))))
     # A definition is visited at each of its uses: a use that names the right key is more precise.
     named = {(key.span.file, key.path) for key in found if key.is_check and key.meant}
-    return tuple(key for key in found if key.meant or (key.span.file, key.path) not in named)
+    unknown = (key for key in found if key.meant or (key.span.file, key.path) not in named)
+    return UndefinedKeys(tuple(unknown), frozenset(walk.own))
 
 
 def meant_key(key: str, known: Collection[str], *, is_open: bool = False) -> str | None:
@@ -174,6 +196,8 @@ def _drops_content(
     words = {folded, *_other_numbers(folded)}
     if words & (_CHECKS | _MEASURES | _SECTIONS):
         return True
+    if folded in _ELSEWHERE and not (isinstance(node, Scalar) and node.value is None):
+        return True
     return _may_hold_checks(key, node) or _states_check_in_words(key, node)
 
 
@@ -196,7 +220,8 @@ def _states_check_in_words(key: str, node: Node) -> bool:
         return True
     if _DATE.match(node.text):  # validFrom: 2024-01-01
         return False
-    is_of_rules = len(parts) > 1 and _RULE_WORDS.issuperset(parts)
+    has_rule = len(parts) > 1 and not _RULE_WORDS.isdisjoint(parts)
+    is_of_rules = has_rule and _SHARES.union(_RULE_WORDS).issuperset(parts)
     return is_of_rules or any(
         word in _RULE_WORDS and len(word) >= _FEWEST_OF_RULE_WORD for word in parts
     )
@@ -284,6 +309,10 @@ def has_misspelled(node: Mapping, key: str) -> bool:
     return key not in node.entries and any(slip_of(other, [key]) for other in node.entries)
 
 
+def _position(node: Node) -> Position:
+    return node.span.file, show_path(node.path)
+
+
 @dataclass(frozen=True, slots=True)
 class _SchemaKeys:
     """The keys of a mapping that some subschemas describe, with the subschemas of their values."""
@@ -329,6 +358,8 @@ class _Walk:
     seen: set[tuple[object, ...]] = field(default_factory=set)
     compared: set[str] = field(default_factory=set)
     """The different unknown keys so far."""
+    own: set[Position] = field(default_factory=set)
+    """The positions of the keys of users so far."""
 
     def below(self, node: Node, parts: tuple[Any, ...]) -> Iterator[UnknownKey]:
         parts = tuple(self._alternatives(parts))
@@ -363,8 +394,12 @@ class _Walk:
                 unknown = self._unknown(node, entry, keys.known, states, has_more=has_more)
                 if unknown is not None:
                     yield unknown
-                else:
+                elif has_more:
                     yield from self.below(entry.node, keys.additional)
+                else:
+                    self.own.add(_position(entry.node))
+            else:
+                self.own.add(_position(entry.node))
 
     def _unknown(
         self,

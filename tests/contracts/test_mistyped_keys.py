@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import copy
 import random
 import re
 import string
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from dqx_airflow.contracts.compile.suite import compile_contract
-from dqx_airflow.contracts.document import Mapping, Node, Sequence
+from dqx_airflow.contracts.document import Mapping, Node, Sequence, show_path
 from dqx_airflow.contracts.enforcement.lint import RULES, lint
+from dqx_airflow.contracts.key_words import key_words
 from dqx_airflow.contracts.model import UnknownKey
 from dqx_airflow.contracts.read import ReadContract, read_contract
 from dqx_airflow.contracts.references import FolderReader
+from dqx_airflow.contracts.schema import load_schema
+from dqx_airflow.diagnostics.diagnostic import folded_word
 from dqx_airflow.values import SourceFile
 
 HERE = Path(__file__).parent / "examples"
@@ -520,3 +526,97 @@ def test_an_argument_that_a_metric_does_not_take_breaks_the_gate(dialect: str) -
 
     assert [row for row in WRONG_ARGUMENTS.splitlines() if not broken(row)] == []
     assert [row for row in RIGHT_ARGUMENTS.splitlines() if broken(row)] == []
+
+
+RULES_OF_EACH_KIND = [
+    {"type": "text", "description": "as told"},
+    {"type": "library", "metric": "rowCount", "mustBeGreaterThan": 10},
+    {"type": "sql", "query": "SELECT count(*) FROM o", "mustBeGreaterThan": 10},
+    {"type": "custom", "engine": "soda", "implementation": "row_count > 0"},
+]
+VALUES_OF_RULE_WORDS: dict[str, Any] = {
+    "metric": "rowCount",
+    "rule": "duplicateCount",
+    "query": "SELECT count(*) FROM o",
+    "implementation": "row_count > 0",
+    "validvalues": ["a"],
+    "mustbebetween": [0, 1],
+    "mustnotbebetween": [0, 1],
+    "map": {"key": {"logicalType": "string"}, "value": {"logicalType": "string"}},
+    "items": {"type": "string", "required": True},
+    "properties": [{"name": "inner", "required": True}],
+    "fields": {"inner": {"type": "string", "required": True}},
+    "additionalfields": False,
+    "logicaltypeoptions": {"minimum": 0},
+    "primarykeyposition": 1,
+    "threshold": "1d",
+    "timestampfield": "o.ts",
+    "sourcetimestampfield": "o.ts",
+    "processedtimestampfield": "o.ts",
+    "logicaltype": "string",
+    "required": True,
+    "unique": True,
+    "primarykey": True,
+    "primary": True,
+    "enum": ["a"],
+    "pattern": "a",
+    "format": "email",
+    "references": "o.id",
+    "quality": [{"metric": "rowCount", "mustBe": 1}],
+    "slaproperties": [{"property": "freshness", "value": 1, "unit": "d", "element": "o.ts"}],
+    "servicelevels": {"freshness": {"threshold": "1d"}},
+}
+"""The values of words of rules; others have the number 5."""
+FREE_BELOW = key_words("free below")
+
+
+def _mappings(node: Any, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    """The paths of the mappings in a document whose keys its dialect gives."""
+    if isinstance(node, dict):
+        if path[-1:] not in (("models",), ("fields",), ("servicelevels",)):
+            yield path
+        for key, inner in node.items():
+            if key not in FREE_BELOW:
+                yield from _mappings(inner, (*path, key))
+    elif isinstance(node, list):
+        for place, inner in enumerate(node):
+            yield from _mappings(inner, (*path, place))
+
+
+@pytest.mark.parametrize("dialect", OPEN)
+def test_a_word_of_a_rule_where_it_is_not_read_is_no_extension(dialect: str) -> None:
+    contract = yaml.safe_load(OPEN[dialect])
+    owner = contract["schema"][0] if dialect == "odcs" else contract["models"]["o"]
+    owner["quality"] = RULES_OF_EACH_KIND
+    words = sorted(key_words("of a rule", "elsewhere", "checks", "more checks"))
+    names = [name for name in sorted(_names(load_schema(dialect))) if folded_word(name) in words]
+    assert {"metric", "mustBe", "items", "required"} <= {*names}
+    extensions = []
+    for path in _mappings(contract):
+        edited = copy.deepcopy(contract)
+        place = edited
+        for step in path:
+            place = place[step]
+        added = [name for name in names if name not in place]
+        place |= {name: VALUES_OF_RULE_WORDS.get(folded_word(name), 5) for name in added}
+        found = _read(Path("contract.yaml"), yaml.safe_dump(edited))
+        assert found.contract is not None
+        inserted = tuple(show_path((*path, name)) for name in added)
+        extensions += [
+            note.clause.path
+            for note in found.contract.notes
+            if note.clause.path.startswith(inserted) and "extension" in note.reason
+        ]
+    assert extensions == []
+
+
+def _names(schema: Any) -> Iterator[str]:
+    """The names of all properties in a schema."""
+    if isinstance(schema, dict):
+        for key, inner in schema.items():
+            if key == "properties" and isinstance(inner, dict):
+                yield from inner
+            yield from _names(inner)
+    elif isinstance(schema, list):
+        for inner in schema:
+            yield from _names(inner)

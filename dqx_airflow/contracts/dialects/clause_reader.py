@@ -32,6 +32,7 @@ from dqx_airflow.contracts.model import (
 )
 from dqx_airflow.contracts.references import References
 from dqx_airflow.contracts.time_texts import BoundError, bound_moment, iso_moment
+from dqx_airflow.contracts.unknown_keys import Position, UndefinedKeys
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, folded_word, slip_of
 from dqx_airflow.metrics import types
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS
@@ -67,6 +68,7 @@ Limits: TypeAlias = "tuple[tuple[str, str, str], ...]"
 """Keys that limit a value or its length, each with the name of its rule and its comparison."""
 
 _EXTENSION = "an extension that the format does not define"
+_NO_EFFECT = "has no effect here: the format defines it for another type, or another kind of rule"
 _FORMS = {
     "email": "write it as name@example.com",
     "uri": "write it with its scheme: https://example.com/page",
@@ -317,15 +319,15 @@ class ClauseReader:
         for keys, *reason in rows:
             self.documented_keys(node, *keys.split(), reason="".join(reason))
 
-    def notes(self, unknown: Collection[UnknownKey] = ()) -> tuple[Note, ...]:
+    def notes(self, undefined: UndefinedKeys) -> tuple[Note, ...]:
         """All leaves without a rule, in the order of the document.
 
         Leaves of other files count if something refers to them. A leaf that was never requested is
-        an extension, unless it is below one of the `unknown` keys.
+        an extension below a key of the user; else the format defines it, and it has no effect here.
         """
-        slips = {(slip.span.file, slip.path): slip for slip in unknown}
+        slips = {(slip.span.file, slip.path): slip for slip in undefined.unknown}
         unread = {
-            (leaf.span.file, leaf.path): Note(clause_of(leaf), Treatment.DOCUMENTED, _EXTENSION)
+            (leaf.span.file, leaf.path): self._unread(leaf, undefined.own)
             for leaf in leaves(self.root)
         }
         notes = []
@@ -337,7 +339,8 @@ class ClauseReader:
                 # Also in a definition, which is a remark as a whole.
                 is_remark = note.treatment is Treatment.DOCUMENTED and slip.is_check
                 if position not in self._marked or is_remark:
-                    notes.append(_of_slip(slip, note.clause, note.promise))
+                    stated = note.promise if position in self._marked else None
+                    notes.append(_of_slip(slip, note.clause, stated))
                     continue
             if note.treatment is Treatment.UNSUPPORTED:
                 notes.append(note)
@@ -347,6 +350,17 @@ class ClauseReader:
             if slip.is_check and slip not in noted:  # it is in a referenced file
                 notes.append(_of_slip(slip, Clause(slip.path, "", slip.span)))
         return tuple(notes)
+
+    def _unread(self, leaf: Node, own: Collection[Position]) -> Note:
+        """The note about a leaf that was never requested."""
+        clause = clause_of(leaf)
+        above = (show_path(leaf.path[:end]) for end in range(1, len(leaf.path) + 1))
+        if any((leaf.span.file, path) in own for path in above):
+            return Note(clause, Treatment.DOCUMENTED, _EXTENSION)
+        if not isinstance(leaf, Scalar) or leaf.value is None:
+            return Note(clause, Treatment.DOCUMENTED, "states nothing")
+        promise = Promise(clause.path, clause.path)
+        return Note(clause, Treatment.UNSUPPORTED, _NO_EFFECT, promise=promise)
 
     def _mark(
         self,

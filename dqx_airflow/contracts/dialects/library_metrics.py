@@ -47,8 +47,13 @@ def translate_metric(rule: MappingType[str, Any], column: str | None) -> foreign
 
     :raises NoCounterpartError: there are none.
     """
-    written = str(rule.get("metric") or rule.get("rule") or "")
-    metric = OLDER_NAMES.get(written, written)
+    names = [str(rule[key]) for key in ("metric", "rule") if rule.get(key)]
+    metrics = [OLDER_NAMES.get(name, name) for name in names]
+    if len({*metrics}) > 1:
+        stated = " and ".join(f"'{name}'" for name in names)
+        raise NoCounterpartError(f"its metric and its rule differ: {stated}: remove the rule")
+    written = names[0] if names else ""
+    metric = metrics[0] if metrics else ""
     if metric not in _METRICS:
         raise NoCounterpartError(f"unknown metric '{written}': there is {', '.join(_METRICS)}")
     compared = foreign.conditions(rule)

@@ -74,6 +74,7 @@ def _lifecycle(reading: ClauseReader) -> Lifecycle:
     sla = reading.mapping(reading.root, "sla")
     reading.documented(sla, "concerns the service: the data does not show it")
     usage = reading.mapping(reading.root, "usage")
+    reading.documented_keys(reading.root, "support", reason="who answers questions")
     reading.documented(usage, "what the data may be used for")
     reading.documented_keys(usage, "retention", reason="concerns rows that no column identifies")
     contract = reading.mapping(reading.root, "contract")

@@ -124,7 +124,7 @@ def parsed(node: document.Node | None) -> document.Node | None:
 
 def _text(rule: _Rule) -> list[PlacedRule]:
     reason = "a description in words: no rule can be derived"
-    rule.reading.documented(rule.node.get("description"), reason)
+    rule.reading.documented_keys(rule.node, "description", "unit", reason=reason)
     return []
 
 
@@ -143,6 +143,7 @@ def _sql(rule: _Rule) -> list[PlacedRule]:
     conditions = foreign.conditions(document.plain_value(rule.node))
     if not conditions:
         raise _InvalidRuleError(NO_THRESHOLD, "E425")
+    rule.reading.documented(rule.node.get("unit"), "what the query counts")
     demands = tuple(kinds.QueryGives(query.strip(), condition, dialect) for condition in conditions)
     return _rules(rule, foreign.Translation("sql", demands, rule.column), "query", "dialect")
 
@@ -207,7 +208,7 @@ def _rules(rule: _Rule, translation: foreign.Translation, *keys: str) -> list[Pl
         raise NoCounterpartError("the items of an array or a map are not counted over all rows")
     clauses: list[document.Node] = []
     for key, entry in rule.node.entries.items():
-        is_threshold = foreign.is_threshold(key) and "engine" not in rule.node.entries
+        is_threshold = foreign.is_threshold(key) and rule.kind != "custom"
         if key in keys or is_threshold:
             clauses += _leaves_of(rule.reading, entry.node, translation.remarks)
     name = rule.name or slug(translation.name or "") or translation.kind

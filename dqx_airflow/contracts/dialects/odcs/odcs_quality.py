@@ -25,8 +25,6 @@ def read_rules(
     yield from read_quality(reading, stand_in, column, columns)
     for rule in rules:
         reading.remarks(rule, "ODCS: rule")
-        if "query" in rule.entries:
-            reading.documented_keys(rule, "unit", reason="what the query counts")
 
 
 def _as_metric(reading: OdcsReading, rule: Mapping) -> Mapping:
