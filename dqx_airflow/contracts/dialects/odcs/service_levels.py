@@ -69,6 +69,10 @@ _WHOLE_WORDS = ("age", "lag", "eol")
 _WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _JOINED = re.compile(r"^(max|min|data|row|record|load)+(age|lag)$")
 _NO_PERIOD = "not a duration: write a number and a unit, such as `value: 24`, `unit: h`"
+_TWO_UNITS = (
+    "its value and its unit differ: write a number as the value, such as `value: 24`, `unit: h`"
+)
+_LEADING = re.compile(r"\d+([.,]\d+)?")
 _NO_INTERVAL = (
     "not an interval: write daily, hourly, a cron expression, or a number and a unit, such as "
     "`value: 24`, `unit: h`"
@@ -169,8 +173,11 @@ def _timed(reading: OdcsReading, level: Mapping, kind: str) -> Iterator[RuleOfMo
     if elements is None:
         _refuse(reading, level, "the property is ambiguous: add `element: object.property`")
         return
-    if kind == "frequency" and level.literal("valueExt") not in (None, 1):
+    if level.literal("valueExt") not in ((None, 1) if kind == "frequency" else (None,)):
         _refuse(reading, level, "the standard does not define its valueExt")
+        return
+    if not _agrees_with_unit(level, kind):
+        _refuse(reading, level, _TWO_UNITS, "E422")
         return
     try:
         places = [_place_of(reading, name.strip()) for name in elements.split(",")]
@@ -180,6 +187,21 @@ def _timed(reading: OdcsReading, level: Mapping, kind: str) -> Iterator[RuleOfMo
     nodes = [level.get(key) for key in _VALUE_KEYS]
     for model, path in places:
         yield model, path, reading.rule(kind, demand_of(path), *nodes)
+
+
+def _agrees_with_unit(level: Mapping, kind: str) -> bool:
+    """False for a value that has a unit of its own, as in `40d`, or an interval in words, next to
+    another unit."""
+    unit = level.text("unit")
+    if unit is None or level.number("value") is not None:
+        return True
+    value = level.text("value") or ""
+    number = _LEADING.match(value.strip())
+    in_unit = _in_unit(number[0] if number is not None else "1", unit, kind)
+    if kind == "frequency" and seconds_of(value) is None:
+        stated = frequency_of(value)
+        return in_unit is None or (stated is not None and stated.interval_s == in_unit)
+    return in_unit == seconds_of(value)
 
 
 def _place_of(reading: OdcsReading, name: str) -> tuple[str, str | None]:
@@ -216,10 +238,14 @@ def _seconds(level: Mapping, kind: str) -> float | None:
     `m` are months for a retention, and minutes for everything else.
     """
     number = level.number("value")
-    unit = level.text("unit")
     if number is None:
         return seconds_of(level.text("value") or "")
-    word = (unit or "d").strip().lower()
+    return _in_unit(str(number), level.text("unit") or "d", kind)
+
+
+def _in_unit(number: str, unit: str, kind: str) -> float | None:
+    """The seconds of a number of units; None if these are no units of time."""
+    word = unit.strip().lower()
     if word == "m":
         word = "months" if kind == "retention" else "minutes"
     return seconds_of(f"{number} {word}")
