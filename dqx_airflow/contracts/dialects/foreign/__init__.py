@@ -16,7 +16,7 @@ from dqx_airflow.contracts import demands as kinds
 from dqx_airflow.contracts.compile.terms import sql_name
 from dqx_airflow.contracts.dialects.rule_names import slug
 from dqx_airflow.errors import NoCounterpartError
-from dqx_airflow.metrics.patterns.bounds import ended
+from dqx_airflow.metrics.patterns.bounds import ended, ending_as_in_java
 from dqx_airflow.metrics.patterns.syntax import PatternError
 from dqx_airflow.metrics.sql import quote_literal
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
@@ -135,10 +135,14 @@ def is_value(item: object) -> bool:
     return isinstance(item, str | bool) or is_finite_number(item)
 
 
-def rlike(name: str, expression: str) -> str:
-    """The Spark SQL predicate that a string matches an expression; `$` is the end of the string."""
+def rlike(name: str, expression: str, *, is_forbidden: bool = False) -> str:
+    """The Spark SQL predicate that a string matches an expression; `$` is the end of the string.
+
+    :param is_forbidden: strings that match it are wrong. For other tools, `$` may also be before a
+        last line break: such strings are wrong, too.
+    """
     with suppress(PatternError):  # its mistakes are reported when the SQL is parsed
-        expression = ended(expression)
+        expression = ended(ending_as_in_java(expression) if is_forbidden else expression)
     return f"{name} RLIKE {quote_literal(expression)}"
 
 

@@ -474,7 +474,9 @@ class _Expectation:
 
     def none_match(self, key: str) -> Demands:
         expressions = self.items(key) if key.endswith("_list") else [self.take(key)]
-        matches = (foreign.rlike(self.name, _regex(item)) for item in expressions)
+        matches = (
+            foreign.rlike(self.name, _regex(item), is_forbidden=True) for item in expressions
+        )
         return self.each_row(" AND ".join(f"NOT ({match})" for match in matches))
 
     def like(self, key: str, negation: str = "") -> Demands:

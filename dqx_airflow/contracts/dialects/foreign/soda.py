@@ -308,9 +308,11 @@ class _Check(foreign.Check):
         if "invalid_values" in self.keys:
             refused.append(f"{name} IN ({foreign.literals(self.values('invalid_values'))})")
         if "invalid_regex" in self.keys:
-            refused.append(foreign.rlike(name, str(self.keys["invalid_regex"])))
+            pattern = str(self.keys["invalid_regex"])
+            refused.append(foreign.rlike(name, pattern, is_forbidden=True))
         if "invalid_format" in self.keys:
-            refused.append(foreign.rlike(name, self._format("invalid_format")))
+            pattern = self._format("invalid_format")
+            refused.append(foreign.rlike(name, pattern, is_forbidden=True))
         return refused
 
     def _valid(self) -> tuple[foreign.ColumnDemand, ...]:
