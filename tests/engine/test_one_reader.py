@@ -68,6 +68,15 @@ CASES = {
     "malformed JSON": Case(
         "x.json", b'{"s":"a","i":"x","d":"2024-03-02"}\n{"s":"a",\n', Outcome.BLOCKED
     ),
+    "nested JSON in another case, and a missing field": Case(
+        "x.json",
+        b'{"c":{"X":"b"},"l":[{"Y":"b"}]}\n',
+        Outcome.BLOCKED,
+        fields=(
+            "models: {t: {fields: {c: {type: object, fields: {x: {type: string, pattern: ^a$}}}, "
+            "l: {type: array, items: {type: object, fields: {x: {type: string}}}}}}}\n"
+        ),
+    ),
     "a missing column": Case("x.csv", b"s,i\na,1\n", Outcome.BLOCKED),
     "a masked column": Case(
         "x.csv",
