@@ -125,7 +125,7 @@ def read_texts(
         else:
             frame = with_faults_raised(frame, besides, faults)
     if source.folders and not is_sent:
-        frame = with_folder_faults_raised(ref, frame, source.texts(declared.in_folders))
+        frame = with_folder_faults_raised(source, frame, source.texts(declared.in_folders))
     frame, kept = declared.cast(frame, strings)
     return frame, replace(kept, is_sampled=is_sampled)
 

@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from dqx_airflow.datasets.reader_options import given_options, is_on
+from dqx_airflow.datasets.reader_options import given_options
 from dqx_airflow.engine.session.spark_errors import is_out_of_memory, spark_failures
 from dqx_airflow.engine.session.spark_versions import objection_to_guessed_json, type_named
 from dqx_airflow.engine.sources.listing import DatasetFiles
@@ -338,10 +338,7 @@ def _type_of_schema(found: re.Match[str]) -> str:
 
 
 def _without_folders(source: DatasetFiles, struct: T.StructType) -> T.StructType:
-    """The columns that are only in the files: of the others, the folders have the values, unless
-    these are no partitions."""
-    if is_on(source.ref, "recursiveFileLookup"):
-        return struct
+    """The columns that are only in the files: of the others, the folders have the values."""
     in_files = [f for f in struct.fields if spelled_like(f.name, source.folders) is None]
     return T.StructType(in_files)
 

@@ -129,12 +129,15 @@ def json_faults(
     return {**conditions, DUPLICATE_FIELD: names_twice}
 
 
-def folder_faults(options: Mapping[str, str], folders: Mapping[str, DataType]) -> dict[str, str]:
+def folder_faults(
+    options: Mapping[str, str], folders: Mapping[str, DataType], texts: Mapping[str, str]
+) -> dict[str, str]:
     """The faults of JSON text with a field that the names of folders have with another value, each
     with its condition as Spark SQL over the text and the columns of folders.
 
     :param options: the reader options of the dataset.
     :param folders: the columns of folders.
+    :param texts: Spark SQL for the strings of some of them.
     """
     value = f"trim(LEADING '\ufeff \t\r\n' FROM {text_of(options)})"
     permissive = _map({**_parsing(options), "mode": "PERMISSIVE"})
@@ -146,7 +149,7 @@ def folder_faults(options: Mapping[str, str], folders: Mapping[str, DataType]) -
     for name, kind in folders.items():
         folder = quote_name(name)
         key = quote_literal(name.lower())
-        is_same = f"field.value = CAST({folder} AS STRING)"
+        is_same = f"field.value = {texts.get(name, f'CAST({folder} AS STRING)')}"
         if isinstance(kind, NumericType):
             number = "AS DECIMAL(38,18))"
             is_same += f" OR try_cast(field.value {number} = try_cast({folder} {number}"

@@ -57,13 +57,18 @@ class PartitionFolders:
         return "/".join(parts), tuple(reversed(pairs))
 
     @cached_property
-    def texts(self) -> Mapping[str, Collection[str]]:
-        """The strings of each column in the names of folders."""
+    def codes(self) -> Mapping[str, Collection[str]]:
+        """The values of each column in the names of folders, as they are written there."""
         found: dict[str, dict[str, None]] = {}
         for folder in self.folders:
-            for name, text in self.partition_of(folder):
-                found.setdefault(name, {})[text] = None
+            for name, text in self.as_written(folder):
+                found.setdefault(unquote(name), {})[text] = None
         return found
+
+    @cached_property
+    def texts(self) -> Mapping[str, Collection[str]]:
+        """The strings of each column in the names of folders."""
+        return {name: dict.fromkeys(map(unquote, written)) for name, written in self.codes.items()}
 
     @property
     def names(self) -> list[str]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from decimal import Decimal
@@ -21,9 +21,10 @@ from urllib.parse import quote, unquote
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import DataType
+from pyspark.sql.types import DataType, StringType, StructType
 
 from dqx_airflow.metrics.sql import quote_name
+from dqx_airflow.metrics.types import spelled_like
 
 NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 """The name of a folder for NULL."""
@@ -128,6 +129,45 @@ def _with_digits(text: str) -> str:
     time = _TIME.fullmatch(text)
     assert time is not None
     return f"{time['seconds']}.{time['digits'] or '':0<6}{time['zone'] or ''}"
+
+
+_CODE = re.compile("%([0-9A-Fa-f]{2})")
+
+
+def text_in_spark(folder: str) -> str:
+    """The string that Spark reads from the value in the name of a folder: it takes each byte behind
+    a `%` for a character."""
+    return _CODE.sub(lambda code: chr(int(code[1], 16)), folder)
+
+
+def are_utf8(codes: Collection[str]) -> bool:
+    """True if values in the names of folders are certainly bytes of UTF-8 behind `%`, as PyArrow
+    writes them. Spark and Hive never write such a byte: they write `ü` itself.
+
+    False if Spark reads the values rightly.
+    """
+    if not all(map(str.isascii, codes)):
+        return False
+    try:
+        decoded = [unquote(code, errors="strict") for code in codes]
+    except UnicodeDecodeError:
+        return False
+    return decoded != list(map(text_in_spark, codes))
+
+
+def utf8_columns(struct: StructType, codes: Mapping[str, Collection[str]]) -> dict[str, str]:
+    """The columns of folders of whose strings Spark has taken the bytes for characters, each with
+    Spark SQL for its strings.
+
+    :param codes: the values in the names of folders as they are written, by column.
+    """
+    strings = [one.name for one in struct.fields if isinstance(one.dataType, StringType)]
+    decoded = {}
+    for name, written in codes.items():
+        column = spelled_like(name, strings)
+        if column is not None and are_utf8(written):
+            decoded[column] = f"decode(encode({quote_name(column)}, 'ISO-8859-1'), 'UTF-8')"
+    return decoded
 
 
 def moment_in_utc(name: str) -> str:

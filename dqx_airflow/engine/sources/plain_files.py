@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cached_property
+from urllib.parse import unquote
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, DataFrameReader, SparkSession
@@ -28,7 +29,13 @@ from dqx_airflow.engine.sources.guessed_types import GuessedTypes, guess_csv, gu
 from dqx_airflow.engine.sources.json_text import with_json_layout
 from dqx_airflow.engine.sources.listing import GLOB, DataFile, DatasetFiles, paths_of
 from dqx_airflow.engine.sources.parquet_types import ReadColumns
-from dqx_airflow.engine.sources.partition_values import NO_VALUE, has_zone, moment_in_utc
+from dqx_airflow.engine.sources.partition_values import (
+    NO_VALUE,
+    has_zone,
+    moment_in_utc,
+    text_in_spark,
+    utf8_columns,
+)
 from dqx_airflow.engine.sources.source_errors import nothing_there, of_table, unreadable
 from dqx_airflow.engine.sources.statistics_on_sail import require_own_values
 from dqx_airflow.engine.sources.strict_session import require_checked_folders
@@ -70,7 +77,7 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         _require_read_files(source)
     if ref.schema is not None and source.folders:
         require_checked_folders(spark, ref)
-    opened = _open_source(source, unseen)
+    opened = _with_folders_in_utf8(_open_source(source, unseen), source)
     _require_some_file(source, opened)
     notes = _folder_notes(ref, opened.struct, source)
     opened = _with_dates_in_one_form(opened, source)
@@ -215,6 +222,20 @@ def _with_dates_in_one_form(opened: OpenDataset, source: DatasetFiles) -> OpenDa
     return replace(opened, read=read, read_files=None if is_odd else opened.read_files)
 
 
+def _with_folders_in_utf8(opened: OpenDataset, source: DatasetFiles) -> OpenDataset:
+    """The dataset with the strings in the names of folders, where these certainly are UTF-8.
+
+    Sail reads them so.
+    """
+    if not source.folders or sail_version(source.spark) is not None:
+        return opened
+    decoded = utf8_columns(opened.struct, source.partitions.codes)
+    if not decoded:
+        return opened
+    texts = {name: F.expr(text) for name, text in decoded.items()}
+    return opened.with_frames(lambda frame: frame.withColumns(texts))
+
+
 _WHOLE = re.compile(r"0|-?[1-9]\d*", re.ASCII)
 _AS_WRITTEN = {
     "int": _WHOLE,
@@ -234,6 +255,16 @@ def _folder_notes(ref: DatasetRef, struct: StructType, source: DatasetFiles) -> 
     :raises DatasetError: a time there has no day, and Spark would read it as one of today.
     """
     notes: dict[str, str] = {}
+    decoded = utf8_columns(struct, source.partitions.codes)
+    for name, codes in source.partitions.codes.items():
+        column = spelled_like(name, struct.names)
+        if column is None or column in decoded or struct[column].dataType != StringType():
+            continue
+        for code in codes:
+            if text_in_spark(code) != unquote(code):
+                written = _shown(ref, column, code)
+                read = _shown(ref, column, text_in_spark(code))
+                notes[column] = f"the folder {column}={written} is read as '{read}', not as UTF-8"
     for name, texts in source.partitions.texts.items():
         column = spelled_like(name, struct.names)
         if column is None:
@@ -356,7 +387,7 @@ def _with_text_faults(
     faults = {**unseen, **_faults_of_texts(source, struct)}
     if faults:
         frame = with_faults_raised(frame, source.texts(), faults)
-    return with_folder_faults_raised(ref, frame, source.texts()) if source.folders else frame
+    return with_folder_faults_raised(source, frame, source.texts()) if source.folders else frame
 
 
 @dataclass(frozen=True)

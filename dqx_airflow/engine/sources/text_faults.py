@@ -24,6 +24,7 @@ from dqx_airflow.engine.sources.listing import (
     DatasetFiles,
     read_each,
 )
+from dqx_airflow.engine.sources.partition_values import utf8_columns
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.values import DatasetRef
 
@@ -50,15 +51,19 @@ def faults_of(ref: DatasetRef, struct: T.StructType, *, is_sampled: bool = False
     return {}
 
 
-def with_folder_faults_raised(ref: DatasetRef, frame: DataFrame, texts: DataFrame) -> DataFrame:
+def with_folder_faults_raised(
+    source: DatasetFiles, frame: DataFrame, texts: DataFrame
+) -> DataFrame:
     """The frame, which fails to be read if a field of JSON has another value than the folder.
 
     :param texts: the same files, read as plain text, with the columns of folders.
     """
     folders = {one.name: one.dataType for one in texts.schema.fields if one.name != TEXT_COLUMN}
-    if ref.format != "json" or not folders:
+    if source.ref.format != "json" or not folders:
         return frame
-    return with_faults_raised(frame, texts, folder_faults(given_options(ref), folders))
+    decoded = utf8_columns(texts.schema, source.partitions.codes)
+    faults = folder_faults(given_options(source.ref), folders, decoded)
+    return with_faults_raised(frame, texts, faults)
 
 
 def faults_of_lines(source: DatasetFiles, columns: int) -> dict[str, str]:
