@@ -15,7 +15,7 @@ from pyspark.sql import types as T
 
 from dqx_airflow.engine.job import try_gates
 from dqx_airflow.engine.sources.footers import require_read_as_written
-from dqx_airflow.engine.sources.listing import files_at
+from dqx_airflow.engine.sources.listing import ListedFiles, files_at, partitions_of
 from dqx_airflow.engine.sources.parquet_types import ReadColumns
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef, GateReport, Outcome
@@ -61,8 +61,10 @@ def test_a_column_of_parquet_has_the_value_of_its_folder(
     ref = DatasetRef("orders", str(tmp_path), format="parquet")
 
     def check() -> None:
+        listed = ListedFiles(files_at(str(tmp_path)) or ())
+        partitions = partitions_of(ref, str(tmp_path), listed)
         read = ReadColumns.of(T.StructType([]))
-        require_read_as_written(ref, str(tmp_path), files_at(str(tmp_path)) or (), read)
+        require_read_as_written(ref, str(tmp_path), listed.files, read, partitions)
 
     if is_same:
         check()
