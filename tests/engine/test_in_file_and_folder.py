@@ -16,6 +16,7 @@ from pyspark.sql import types as T
 from dqx_airflow.engine.job import try_gates
 from dqx_airflow.engine.sources.footers import require_read_as_written
 from dqx_airflow.engine.sources.listing import ListedFiles, files_at, partitions_of
+from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.engine.sources.parquet_types import ReadColumns
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import DatasetRef, GateReport, Outcome
@@ -133,3 +134,19 @@ def test_a_field_of_json_with_the_value_of_its_folder_is_read(
     ref = replace(written_json(tmp_path / "t", JSON_SAME), schema=schema, date_column="ds")
     report = judge(ref, date(2024, 3, 2))
     assert report.outcome is Outcome.PASSED, report.verdicts
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("schema", [None, "v int, ds date"])
+@pytest.mark.parametrize("separator", [",", "\t"])
+def test_a_column_of_csv_that_the_folders_have_is_named(
+    spark: Any, tmp_path: Path, separator: str, schema: str | None
+) -> None:
+    for day in (1, 2):
+        file = tmp_path / f"ds=2024-03-0{day}" / "a.csv"
+        file.parent.mkdir()
+        file.write_text(f"v,ds\n1,2024-03-0{day}\n".replace(",", separator))
+    options = (("sep", separator.replace("\t", "\\t")),)
+    ref = DatasetRef("orders", str(tmp_path), format="csv", options=options, schema=schema)
+    with pytest.raises(DatasetError, match=r"'ds' is in .*/a\.csv, and in the name of its folder"):
+        open_dataset(spark, ref)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Collection, Sequence
 
 from pyarrow.fs import FileSystem
 
-from dqx_airflow.datasets.reader_options import is_on
+from dqx_airflow.datasets.reader_options import is_on, option_of
 from dqx_airflow.engine.sources import listing
 from dqx_airflow.engine.sources.listing import HEAD_BYTES, DataFile, read_each
+from dqx_airflow.engine.sources.partition_values import IN_BOTH
 from dqx_airflow.errors import DatasetError
+from dqx_airflow.metrics.types import spelled_like
 from dqx_airflow.plan.masks import is_masked
 from dqx_airflow.values import MASK, DatasetRef
 
@@ -54,6 +57,29 @@ def require_names(
             f"dataset '{ref.name}': the header of {file} is not valid text",
             "check its compression and encoding: Spark detects the compression by the file name",
         )
+
+
+def require_no_columns_of_folders(
+    ref: DatasetRef, location: str, file: DataFile, folders: Collection[str]
+) -> None:
+    """Rejects a header with a column that is also in the names of folders: Spark leaves it out, and
+    then finds other columns than in the header.
+
+    :raises DatasetError: there is one.
+    """
+    separator = (option_of(ref, "sep") or option_of(ref, "delimiter") or ",").replace("\\t", "\t")
+    encoding = option_of(ref, "encoding") or option_of(ref, "charset") or "utf-8-sig"
+    try:
+        (line,) = read_each(location, [file], _first_line)
+        (names,) = csv.reader([line.decode(encoding)], delimiter=separator)
+    except (OSError, ValueError, LookupError, TypeError, csv.Error):
+        return  # Spark reports what is wrong with it
+    for name in names:
+        if spelled_like(name, folders) is not None:
+            raise DatasetError(
+                f"dataset '{ref.name}': column '{name}' is in {file.path}, {IN_BOTH}",
+                "remove the column from the files",
+            )
 
 
 def _shown_line(ref: DatasetRef, names: Sequence[str]) -> str:

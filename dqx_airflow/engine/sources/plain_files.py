@@ -77,6 +77,9 @@ def open_files(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         _require_read_files(source)
     if ref.schema is not None and source.folders:
         require_checked_folders(spark, ref)
+    if ref.format == "csv" and source.folders and csv_headers.has_header(ref):
+        for first in chosen[:1]:
+            csv_headers.require_no_columns_of_folders(ref, path, first, source.folders)
     opened = _with_folders_in_utf8(_open_source(source, unseen), source)
     _require_some_file(source, opened)
     notes = _folder_notes(ref, opened.struct, source)
