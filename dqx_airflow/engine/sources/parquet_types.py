@@ -214,9 +214,10 @@ def is_misread(read: str, stored: str, *, as_stored: bool = False) -> bool:
     name = re.split(r"[( ]", read)[0]  # all intervals are alike
     if row is None or name not in row.misread or (as_stored and name in row.as_stored):
         return False
-    if name != "decimal":
+    needed = [kind for kind in (stored, *row.held) if kind.startswith("decimal(")]
+    if name != "decimal" or not needed:
         return True
-    (digits, scale), (its_digits, its_scale) = decimal_size(read), decimal_size(stored)
+    (digits, scale), (its_digits, its_scale) = decimal_size(read), decimal_size(needed[0])
     return scale < its_scale or digits - scale < its_digits - its_scale
 
 
