@@ -389,6 +389,9 @@ def test_structs_have_the_declared_fields_that_a_value_has_as_it_spells_them(
     [
         ('{"id": 1, "c": {"x": "a"}, "z": {"C": 1}}', '{"id": 2, "c": {"X": "b"}}'),
         pytest.param(('{"id": 1}', ' [{"ID": 2}]'), marks=pytest.mark.more),
+        pytest.param(('{"id": 1}', '{"\\u0049d": 2}'), marks=pytest.mark.more),
+        pytest.param(('{"id": 1}', "{'ID': 2}"), marks=pytest.mark.more),
+        pytest.param(('{"id": 1, "ä-z": 1}', '{"id": 2, "Ä-z": 1}'), marks=pytest.mark.more),
     ],
 )
 def test_a_json_field_in_another_case_than_before_is_malformed(

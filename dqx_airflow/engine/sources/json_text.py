@@ -117,7 +117,8 @@ def json_faults(
     objects = f"CASE WHEN {is_list} THEN {_items(value, permissive)} ELSE array({value}) END"
     misspelled = [*_misspelled(objects, struct, permissive)]
     if misspelled:
-        conditions[OTHER_CASE] = f"coalesce({' OR '.join(misspelled)}, false)"
+        is_other = f"coalesce({' OR '.join(misspelled)}, false)"
+        conditions[OTHER_CASE] = f"({_may_misspell(value, struct, parsing)} AND {is_other})"
     if is_inferred:
         return conditions
     deeper = []
@@ -200,6 +201,30 @@ def _misspelled(texts: str, kind: DataType, options: str) -> Iterator[str]:
             values = f"coalesce(map_values({_object('text', options)}), array())"
             inner = f"flatten(transform({texts}, text -> {values}))"
             yield from _misspelled(inner, kind.valueType, options)
+
+
+def _may_misspell(text: str, struct: StructType, parsing: Mapping[str, str]) -> str:
+    """Spark SQL that is false for a text without a name in another case, which needs no parser."""
+    names = sorted({*_names_in(struct)})
+    may_be_bare = parsing.get("allowUnquotedFieldNames", "false").lower() == "true"
+    if may_be_bare or not all(map(str.isascii, names)):
+        return "true"
+    any_name, quote = "|".join(map(re.escape, names)), "[\"']"
+    pattern = f"{quote}(?!(?:{any_name}){quote})(?i:{any_name}){quote}"
+    return f"(contains({text}, '\\\\u') OR {text} RLIKE {quote_literal(pattern)})"
+
+
+def _names_in(kind: DataType) -> Iterator[str]:
+    """The names of all fields in a type, at any depth."""
+    match kind:
+        case StructType():
+            for field in kind.fields:
+                yield field.name
+                yield from _names_in(field.dataType)
+        case ArrayType():
+            yield from _names_in(kind.elementType)
+        case MapType():
+            yield from _names_in(kind.valueType)
 
 
 def _names(text: str, options: str) -> str:
