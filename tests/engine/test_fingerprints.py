@@ -101,6 +101,16 @@ def test_a_date_has_the_files_outside_folders_of_other_dates() -> None:
     assert chain(replace(opened, dates=None), TODAY).files == (OLD, NEW, loose)
 
 
+def test_how_the_strings_of_folders_are_read_is_part_of_the_fingerprint() -> None:
+    today = NEW._replace(path="/t/day=2024-03-02/city=Z%C3%BCrich/a.parquet")
+    decoded, other = (
+        OLD._replace(path=f"/t/day=2024-03-01/city={c}/z.parquet") for c in ("B", "è")
+    )
+    before = chain(dataset(today), TODAY).fingerprint
+    assert chain(dataset(today, decoded), TODAY).fingerprint == before
+    assert chain(dataset(today, other), TODAY).fingerprint != before
+
+
 def test_an_unlisted_dataset_or_an_open_filter_has_no_fingerprint() -> None:
     assert chain_of(dataset(OLD), None, None) is None
     assert chain_of(replace(dataset(), files=None), None, ListedFiles([OLD])) is None

@@ -244,7 +244,9 @@ def chain_of(dataset: OpenDataset, on: date | None, listed: ListedFiles | None) 
         return None
     columns = [(column.name, column.type) for column in dataset.fields]
     by_age = sorted(files, key=lambda file: (file.modified_ns, file.path))
-    return Chain(_json([columns, version]), tuple(by_age))
+    # A folder of any date may change how the strings in all of them are read.
+    in_utf8 = [] if dataset.partitions is None else dataset.partitions.in_utf8
+    return Chain(_json([columns, version, *in_utf8]), tuple(by_age))
 
 
 def fingerprint_of(dataset: OpenDataset, on: date | None, opened_at: datetime) -> str | None:

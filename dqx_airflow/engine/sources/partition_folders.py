@@ -14,6 +14,7 @@ from typing import TypeAlias
 from urllib.parse import unquote
 
 from dqx_airflow.engine.sources.date_column import DateColumn
+from dqx_airflow.engine.sources.partition_values import are_utf8
 
 Partition: TypeAlias = tuple[tuple[str, str], ...]
 """The columns in the path of a folder, each with its string."""
@@ -69,6 +70,11 @@ class PartitionFolders:
     def texts(self) -> Mapping[str, Collection[str]]:
         """The strings of each column in the names of folders."""
         return {name: dict.fromkeys(map(unquote, written)) for name, written in self.codes.items()}
+
+    @cached_property
+    def in_utf8(self) -> tuple[str, ...]:
+        """The columns whose folders certainly have bytes of UTF-8 behind `%`."""
+        return tuple(name for name, written in self.codes.items() if are_utf8(written))
 
     @property
     def names(self) -> list[str]:

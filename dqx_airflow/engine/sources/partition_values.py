@@ -155,17 +155,17 @@ def are_utf8(codes: Collection[str]) -> bool:
     return decoded != list(map(text_in_spark, codes))
 
 
-def utf8_columns(struct: StructType, codes: Mapping[str, Collection[str]]) -> dict[str, str]:
+def utf8_columns(struct: StructType, in_utf8: Collection[str]) -> dict[str, str]:
     """The columns of folders of whose strings Spark has taken the bytes for characters, each with
     Spark SQL for its strings.
 
-    :param codes: the values in the names of folders as they are written, by column.
+    :param in_utf8: the columns whose folders have bytes of UTF-8.
     """
     strings = [one.name for one in struct.fields if isinstance(one.dataType, StringType)]
     decoded = {}
-    for name, written in codes.items():
+    for name in in_utf8:
         column = spelled_like(name, strings)
-        if column is not None and are_utf8(written):
+        if column is not None:
             decoded[column] = f"decode(encode({quote_name(column)}, 'ISO-8859-1'), 'UTF-8')"
     return decoded
 

@@ -232,7 +232,7 @@ def _with_folders_in_utf8(opened: OpenDataset, source: DatasetFiles) -> OpenData
     """
     if not source.folders or sail_version(source.spark) is not None:
         return opened
-    decoded = utf8_columns(opened.struct, source.partitions.codes)
+    decoded = utf8_columns(opened.struct, source.partitions.in_utf8)
     if not decoded:
         return opened
     texts = {name: F.expr(text) for name, text in decoded.items()}
@@ -258,7 +258,7 @@ def _folder_notes(ref: DatasetRef, struct: StructType, source: DatasetFiles) -> 
     :raises DatasetError: a time there has no day, and Spark would read it as one of today.
     """
     notes: dict[str, str] = {}
-    decoded = utf8_columns(struct, source.partitions.codes)
+    decoded = utf8_columns(struct, source.partitions.in_utf8)
     for name, codes in source.partitions.codes.items():
         column = spelled_like(name, struct.names)
         if column is None or column in decoded or struct[column].dataType != StringType():

@@ -61,7 +61,7 @@ def with_folder_faults_raised(
     folders = {one.name: one.dataType for one in texts.schema.fields if one.name != TEXT_COLUMN}
     if source.ref.format != "json" or not folders:
         return frame
-    decoded = utf8_columns(texts.schema, source.partitions.codes)
+    decoded = utf8_columns(texts.schema, source.partitions.in_utf8)
     faults = folder_faults(given_options(source.ref), folders, decoded)
     return with_faults_raised(frame, texts, faults)
 
