@@ -107,7 +107,7 @@ def test_a_pod_without_a_phase_is_unknown(driver: Any, api: ApiServer, phase: st
 def test_a_cancelled_pod_is_deleted(driver: Any, api: ApiServer) -> None:
     driver.cancel()
     assert api.is_deleted
-    assert driver.ended().how == f"the driver pod {POD} is gone"
+    assert driver.ended().how == f"the driver pod {POD} no longer exists"
 
 
 @pytest.fixture
