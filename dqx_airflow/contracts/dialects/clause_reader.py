@@ -274,9 +274,9 @@ class ClauseReader:
 
     def lifecycle_date(self, owner: Mapping, key: str, name: str, *, ends: bool) -> str | None:
         """The date of the lifecycle at a key, as it is written; None without one. A value that is
-        no date is reported.
+        not a date is reported.
 
-        :param ends: the contract ends on the date, or a period after it: if nobody can read it, the
+        :param ends: the contract ends on the date, or a period after it: if no one can read it, the
             end is a check that is not made.
         """
         node = owner.get(key)

@@ -10,7 +10,7 @@ from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
 from dqx_airflow.contracts.document import Node
 from dqx_airflow.contracts.model import Field, Rule
 
-_REPEATED = "a key within the items of an array or a map is not checked: they are no rows"
+_REPEATED = "a key within the items of an array or a map is not checked: these are not rows"
 _AMBIGUOUS = (
     "ambiguous: a table has one primary key, and other fields are marked elsewhere: remove a mark, "
     "or write a rule with the metric duplicateValues"

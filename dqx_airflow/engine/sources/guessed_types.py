@@ -279,7 +279,7 @@ _HAS_DIGITS = f"kind IN ({_WHOLE}, {_DECIMAL})"
 
 
 def _is_beyond(kind: str, digits: int) -> str:
-    """Whether a whole number does not fit: one of so few digits does."""
+    """Whether a whole number does not fit: one of at most that number of digits does."""
     return (
         f"kind = {_WHOLE} AND length(unsigned) > {digits} AND try_cast(trimmed AS {kind}) IS NULL"
     )
