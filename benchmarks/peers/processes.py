@@ -14,12 +14,15 @@ from typing import Any
 from peers.environments import Interpreter
 
 SAME_FOR_ALL = ("spark.sql.", "spark.ui.")
+OURS_ALONE = ("spark.sql.ansi.enabled", "spark.sql.warehouse.dir")
+"""Deequ fails in ANSI mode, which is not the default of its Spark."""
 
 
 def session_settings(spark: Any) -> dict[str, str]:
     """The settings of our own session, which all engines get."""
     told = dict(spark.sparkContext.getConf().getAll())
-    return {key: value for key, value in told.items() if key.startswith(SAME_FOR_ALL)}
+    same = {key: value for key, value in told.items() if key.startswith(SAME_FOR_ALL)}
+    return {key: value for key, value in same.items() if key not in OURS_ALONE}
 
 
 def told_by(

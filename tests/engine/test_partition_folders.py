@@ -13,6 +13,8 @@ import pyarrow as pa
 import pyarrow.orc
 import pyarrow.parquet as pq
 import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
@@ -91,18 +93,17 @@ LAYOUTS: Mapping[str, Layout] = {
     ),
     "a table in a folder of its date column": Layout(EXPORT, path="ds=2024-01-03/t"),
     "a folder between partitions": Layout({f"t/{name}": rows for name, rows in EXPORT.items()}),
-    "partitions in several folders": Layout(
-        {
-            "t/ds=2024-01-01/exp/region=eu": ((1, 1),),
-            "t/ds=2024-01-02/exp/region=eu": ((1, -5), (2, 2)),
-        }
-    ),
     "partitions of dates in such a folder": Layout(
         {f"ds=2024-01-02/{name}": rows for name, rows in ONE_EACH.items()},
         path="ds=2024-01-02/t",
         has_dates=False,
     ),
 }
+
+
+IN_SEVERAL = Layout(
+    {"t/ds=2024-01-01/exp/region=eu": ((1, 1),), "t/ds=2024-01-02/exp/region=eu": ((1, -5), (2, 2))}
+)
 
 
 def written(place: Path, form: str, layout: Layout) -> DatasetRef:
@@ -138,33 +139,20 @@ WRITERS: Mapping[str, Callable[[pa.Table, Path], None]] = {
 }
 
 
+FORMATS = ["parquet", *(pytest.param(form, marks=pytest.mark.more) for form in ("orc", "json"))]
+
+
 @pytest.mark.spark
-@pytest.mark.parametrize(
-    "form", ["parquet", *(pytest.param(form, marks=pytest.mark.more) for form in ("orc", "json"))]
-)
+@pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_rows_of_a_date_and_their_files_are_those_that_spark_finds(
     spark: SparkSession, tmp_path: Path, form: str, layout: str
 ) -> None:
-    """What Spark refuses is refused. Otherwise the rows of each date are those of all files, and
-    each file with such a row is one of the files that a stored state of the date depends on."""
+    """The rows of each date are those of all files, and each file with such a row is one of the
+    files that a stored state of the date depends on."""
     ref = written(tmp_path, form, LAYOUTS[layout])
-    root = Path(ref.path or "")
-    base = {} if ref.options or "=" not in str(ref.path) else {"basePath": before_partitions(root)}
-    reader = spark.read.format(form).options(**base, **dict(ref.options))
-    if ref.schema is not None:
-        reader = reader.schema(ref.schema)
-    try:
-        whole = reader.load(str(ref.path)).select(
-            "v", F.col("ds").cast("date"), F.col("_metadata.file_path").alias("file")
-        )
-        due = {(row.v, row.ds, row.file.rpartition(str(tmp_path))[2]) for row in whole.collect()}
-    except Exception:
-        due = None
-    if due is None:
-        with pytest.raises(DatasetError):
-            open_dataset(spark, ref).read({DAYS[0]}).collect()
-        return
+    due = {(row.v, row.ds, row.file.rpartition(str(tmp_path))[2]) for row in whole(spark, ref)}
+    assert len(due) == sum(map(len, LAYOUTS[layout].files.values()))
     opened = open_dataset(spark, ref)
     listed = ListedFiles(files_at(str(ref.path)) or ())
     for on in DAYS:
@@ -175,6 +163,25 @@ def test_the_rows_of_a_date_and_their_files_are_those_that_spark_finds(
     assert opened.change is None
 
 
-def before_partitions(path: Path) -> str:
-    """The folder above the first one that has a value."""
-    return str(path).partition("=")[0].rpartition("/")[0]
+@pytest.mark.spark
+@pytest.mark.parametrize("form", FORMATS)
+def test_partitions_in_several_folders_are_refused_as_by_spark(
+    spark: SparkSession, tmp_path: Path, form: str
+) -> None:
+    ref = written(tmp_path, form, IN_SEVERAL)
+    with pytest.raises((PySparkException, Py4JJavaError), match="CONFLICTING_DIRECTORY_STRUCTURES"):
+        whole(spark, ref)
+    with pytest.raises(DatasetError, match="CONFLICTING_DIRECTORY_STRUCTURES"):
+        open_dataset(spark, ref).read({DAYS[0]}).collect()
+
+
+def whole(spark: SparkSession, ref: DatasetRef) -> list[Any]:
+    """All rows of a dataset with their files, as Spark reads them alone."""
+    path = str(ref.path)
+    # The folder above the first one that has a value.
+    base = {"basePath": path.partition("=")[0].rpartition("/")[0]} if "=" in path else {}
+    reader = spark.read.format(ref.format).options(**{**base, **dict(ref.options)})
+    if ref.schema is not None:
+        reader = reader.schema(ref.schema)
+    file = F.col("_metadata.file_path").alias("file")
+    return reader.load(path).select("v", F.col("ds").cast("date"), file).collect()

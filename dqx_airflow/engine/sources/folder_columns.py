@@ -86,17 +86,10 @@ def columns_of_folders(
     for name, found in partitions.texts.items():
         column = FolderColumn.of(name, found)
         # Spark takes an escaped digit for a character of a string.
-        is_escaped = (
-            column is not None
-            and column.type != StringType()
-            and any(
-                "%" in text
-                for folder in folders
-                for of, text in partitions.as_written(folder)
-                if of == name
-            )
-        )
-        if column is None or is_escaped:
+        is_string = column is not None and column.type == StringType()
+        if column is None or (
+            not is_string and any("%" in one for one in partitions.encoded[name])
+        ):
             raise UncertainFoldersError(f"the values of {name} in the names of folders")
         columns.append(column)
     if len({name.casefold() for name in names}) < len(names):

@@ -211,7 +211,7 @@ def _may_misspell(text: str, struct: StructType, parsing: Mapping[str, str]) -> 
         return "true"
     any_name, quote = "|".join(map(re.escape, names)), "[\"']"
     pattern = f"{quote}(?!(?:{any_name}){quote})(?i:{any_name}){quote}"
-    return f"(contains({text}, '\\\\u') OR {text} RLIKE {quote_literal(pattern)})"
+    return f"(contains({text}, '\\\\') OR {text} RLIKE {quote_literal(pattern)})"
 
 
 def _names_in(kind: DataType) -> Iterator[str]:

@@ -7,7 +7,7 @@ row that have one are partitions. Nothing is one above the base path of the read
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from functools import cached_property
 from typing import TypeAlias
@@ -29,6 +29,8 @@ class PartitionFolders:
 
     depth: int | None
     folders: Collection[str]
+    _partitions: dict[str, Mapping[str, str]] = field(default_factory=dict, compare=False)
+    """By folder: a run asks for each of them on each of its dates."""
 
     def partition_of(self, folder: str) -> Partition:
         """The columns in the path of a folder. `prod` is no value in
@@ -58,7 +60,7 @@ class PartitionFolders:
         return "/".join(parts), tuple(reversed(pairs))
 
     @cached_property
-    def codes(self) -> Mapping[str, Collection[str]]:
+    def encoded(self) -> Mapping[str, Collection[str]]:
         """The values of each column in the names of folders, as they are written there."""
         found: dict[str, dict[str, None]] = {}
         for folder in self.folders:
@@ -69,12 +71,12 @@ class PartitionFolders:
     @cached_property
     def texts(self) -> Mapping[str, Collection[str]]:
         """The strings of each column in the names of folders."""
-        return {name: dict.fromkeys(map(unquote, written)) for name, written in self.codes.items()}
+        return {name: dict.fromkeys(map(unquote, some)) for name, some in self.encoded.items()}
 
     @cached_property
     def in_utf8(self) -> tuple[str, ...]:
         """The columns whose folders certainly have bytes of UTF-8 behind `%`."""
-        return tuple(name for name, written in self.codes.items() if are_utf8(written))
+        return tuple(name for name, some in self.encoded.items() if are_utf8(some))
 
     @property
     def names(self) -> list[str]:
@@ -83,8 +85,11 @@ class PartitionFolders:
 
     def text_of(self, folder: str, column: str) -> str | None:
         """The string of a column in the path of a folder; None if it has none."""
-        of = {name.casefold(): text for name, text in self.partition_of(folder)}
-        return of.get(column.casefold())
+        if folder not in self._partitions:
+            self._partitions[folder] = {
+                name.casefold(): text for name, text in self.partition_of(folder)
+            }
+        return self._partitions[folder].get(column.casefold())
 
     def lead_to(self, column: DateColumn, dates: Collection[date | None]) -> Callable[[str], bool]:
         """Whether the path of a folder may lead to rows of some dates. None is all of them."""

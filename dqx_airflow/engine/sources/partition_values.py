@@ -140,19 +140,19 @@ def text_in_spark(folder: str) -> str:
     return _CODE.sub(lambda code: chr(int(code[1], 16)), folder)
 
 
-def are_utf8(codes: Collection[str]) -> bool:
+def are_utf8(encoded: Collection[str]) -> bool:
     """True if values in the names of folders are certainly bytes of UTF-8 behind `%`, as PyArrow
     writes them. Spark and Hive never write such a byte: they write `ü` itself.
 
     False if Spark reads the values rightly.
     """
-    if not all(map(str.isascii, codes)):
+    if not all(map(str.isascii, encoded)):
         return False
     try:
-        decoded = [unquote(code, errors="strict") for code in codes]
+        decoded = [unquote(one, errors="strict") for one in encoded]
     except UnicodeDecodeError:
         return False
-    return decoded != list(map(text_in_spark, codes))
+    return decoded != list(map(text_in_spark, encoded))
 
 
 def utf8_columns(struct: StructType, in_utf8: Collection[str]) -> dict[str, str]:

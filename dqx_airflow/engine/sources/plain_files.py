@@ -259,14 +259,14 @@ def _folder_notes(ref: DatasetRef, struct: StructType, source: DatasetFiles) -> 
     """
     notes: dict[str, str] = {}
     decoded = utf8_columns(struct, source.partitions.in_utf8)
-    for name, codes in source.partitions.codes.items():
+    for name, encoded in source.partitions.encoded.items():
         column = spelled_like(name, struct.names)
         if column is None or column in decoded or struct[column].dataType != StringType():
             continue
-        for code in codes:
-            if text_in_spark(code) != unquote(code):
-                written = _shown(ref, column, code)
-                read = _shown(ref, column, text_in_spark(code))
+        for value in encoded:
+            if text_in_spark(value) != unquote(value):
+                written = _shown(ref, column, value)
+                read = _shown(ref, column, text_in_spark(value))
                 notes[column] = f"the folder {column}={written} is read as '{read}', not as UTF-8"
     for name, texts in source.partitions.texts.items():
         column = spelled_like(name, struct.names)

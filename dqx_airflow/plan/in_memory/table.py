@@ -390,17 +390,23 @@ def _type_as_wanted(place: str, cells: Iterable[Any], wanted: str, known: str | 
         return wanted if _all_fit(held, wanted, place) else known or _common_type(place, held)
     if not all(_has_shape(cell, name) for cell in held):
         return known or _common_type(place, held)
-    match name:
-        case "array":
-            items = (item for cell in held for item in cell)
-            return f"array<{_type_as_wanted(f'{place}[item]', items, *parts_of(wanted))}>"
-        case "map":
-            key, inner = parts_of(wanted)
-            pairs = [pair for cell in held for pair in _pairs_of(cell)]
-            of_keys = _type_as_wanted(f"{place}[key]", (pair[0] for pair in pairs), key)
-            of_values = _type_as_wanted(f"{place}[value]", (pair[1] for pair in pairs), inner)
-            return f"map<{of_keys},{of_values}>"
-    types = fields_of(wanted)
+    if name == "array":
+        items = (item for cell in held for item in cell)
+        return f"array<{_type_as_wanted(f'{place}[item]', items, *parts_of(wanted))}>"
+    if name == "map":
+        key, inner = parts_of(wanted)
+        pairs = [pair for cell in held for pair in _pairs_of(cell)]
+        of_keys = _type_as_wanted(f"{place}[key]", (pair[0] for pair in pairs), key)
+        of_values = _type_as_wanted(f"{place}[value]", (pair[1] for pair in pairs), inner)
+        return f"map<{of_keys},{of_values}>"
+    return _struct_as_wanted(place, held, fields_of(wanted))
+
+
+def _struct_as_wanted(
+    place: str, held: Sequence[Mapping[str, Any]], types: Mapping[str, str]
+) -> str:
+    """The type of structs: the fields that they have, with the wanted types as far as all values
+    have them."""
     fields = []
     for field in dict.fromkeys(field for cell in held for field in cell):
         asked = spelled_like(field, types)
