@@ -123,10 +123,13 @@ def _measure_folders(root: Path, dates: int) -> int:
     assert not listing.dangling_links(str(root))
     assert not listing.unread_files(str(root), files)
     by_folder = listing.ListedFiles(files)
-    columns = columns_of_folders(by_folder.folders, {"id", "amount"})
+    partitions = listing.partitions_of(ref, str(root), by_folder)
+    columns = columns_of_folders(partitions, {"id", "amount"})
     struct = StructType([StructField(column.name, column.type) for column in columns])
     dated = DateColumn.of(ref, struct)
-    opened = OpenDataset(ref, struct, _read_nothing, str(root), dated, files=files)
+    opened = OpenDataset(
+        ref, struct, _read_nothing, str(root), dated, files=files, partitions=partitions
+    )
     for number in range(dates):
         chain = chain_of(opened, FIRST + timedelta(number), by_folder)
         assert chain is not None

@@ -12,6 +12,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql.types import DateType, StructType
 
+from benchmarks import log_growth
 from benchmarks.log_growth import FIRST, write_table
 from dqx_airflow.engine.sources import delta_storage
 from dqx_airflow.engine.sources.dataset import OpenDataset
@@ -47,6 +48,17 @@ def test_a_date_is_compared_with_the_folders_of_a_listing_and_not_with_its_files
         held = [file for file in files if "ds=" not in file.path or f"ds={on}" in file.path]
         assert dataset.files_on(on, listed) == held
     assert len(compared) == 9
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("by", ["partition", "statistics", "folders"])
+def test_the_growth_with_files_can_be_measured(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], by: str
+) -> None:
+    arguments = ["log_growth.py", "--files", "30", "--dates", "3", "--by", by]
+    monkeypatch.setattr("sys.argv", arguments)
+    log_growth.main()
+    assert "| 30 | " in capfd.readouterr().out
 
 
 @pytest.mark.slow
