@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from datetime import date
 from functools import lru_cache
 
@@ -44,7 +45,7 @@ def date_text(pattern: str, on: date) -> str:
         part = _PART.match(pattern, position)
         if part is None:
             raise DatePatternError(f"'{pattern[position:]}' is invalid")
-        quoted, letter, literal = part.groups()
+        letter = part[2]
         if letter:
             form = _FORMS.get(part[0])
             if form is None:
@@ -52,8 +53,50 @@ def date_text(pattern: str, on: date) -> str:
             units.add("y" if letter == "u" else letter)
             text.append(form.format(on, on.year % 100))
         else:
-            text.append(literal or quoted.replace("''", "'") or "'")
+            text.append(_literal(part))
         position = part.end()
     if units != {"y", "M", "d"}:
         raise DatePatternError("it must contain the year, the month and the day")
     return "".join(text)
+
+
+def date_of_text(pattern: str, text: str) -> date | None:
+    """The date whose text in the format of a pattern is exactly this one; None if there is none.
+
+    >>> date_of_text("dd.MM.yyyy", "02.03.2024")
+    datetime.date(2024, 3, 2)
+    >>> date_of_text("dd.MM.yyyy", "2.3.2024")
+
+    :raises DatePatternError: the pattern is one that `date_text` rejects.
+    """
+    numbers = _expression(pattern).fullmatch(text)
+    if numbers is None:
+        return None
+    year, month, day = (int(numbers[unit]) for unit in ("y", "M", "d"))
+    with suppress(ValueError):
+        on = date(year if len(numbers["y"]) > 2 else 2000 + year, month, day)
+        if date_text(pattern, on) == text:
+            return on
+    return None
+
+
+@lru_cache
+def _expression(pattern: str) -> re.Pattern[str]:
+    """The texts in the format of a pattern, and some that are not, with groups `y`, `M` and `d`."""
+    date_text(pattern, date.min)
+    expression = ""
+    for part in _PART.finditer(pattern):
+        unit = (part[2] or "").replace("u", "y")
+        digits = f"[0-9]{{{len(part[0])}}}" if len(part[0]) > 1 else "[0-9]{1,4}"
+        if not unit:
+            expression += re.escape(_literal(part))
+        elif f"(?P<{unit}>" in expression:
+            expression += digits
+        else:
+            expression += f"(?P<{unit}>{digits})"
+    return re.compile(expression)
+
+
+def _literal(part: re.Match[str]) -> str:
+    """The characters that a part of a pattern without letters of its own stands for."""
+    return part[3] or part[1].replace("''", "'") or "'"

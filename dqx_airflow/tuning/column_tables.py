@@ -324,6 +324,12 @@ def _json(place: str, options: ReaderOptions) -> ColumnTable:
     parts = [pa.json.read_json(file, reading, parsing) for file in files]
     table = pa.concat_tables(parts, promote_options="permissive")
     types = {field.name: _spark_type(field.type, has_zone=True) for field in table.schema}
+    # Arrow knows only those without fractions of a second.
+    types |= {
+        name: "timestamp"
+        for name, kind in types.items()
+        if kind == "string" and _is_all(_MOMENT, typed_column(table.column(name)))
+    }
     return ColumnTable(
         tuple(types), types, table.num_rows, lambda name: typed_column(table.column(name))
     )

@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
+from functools import partial
 from typing import Any
 
 import numpy
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dqx_airflow.datasets.date_pattern import ISO, date_of_text
 from dqx_airflow.errors import DatasetError, RequestError
 from dqx_airflow.metrics.types import Family, family_of
 from dqx_airflow.tuning.column_tables import ColumnTable, texts_of
@@ -176,42 +178,64 @@ def counted(dates: Any) -> dict[date, int]:
 
 
 def date_column_of(table: ColumnTable, ref: DatasetRef) -> tuple[str, Any]:
-    """The name of the date column, and the date of each row.
+    """The name of the date column, and the date of each row as a gate computes it.
 
     :raises RequestError: the table lacks it.
+    :raises DatasetError: no value is a date.
     """
     assert ref.date_column is not None
     for name in table.names:
         if name.lower() == ref.date_column.lower():
-            return name, _dates(table.column(name), ref)
+            values = table.column(name)
+            dates = _dates(values, table.types[name], ref)
+            if len(dates) > dates.null_count or len(values) == values.null_count:
+                return name, dates
+            raise DatasetError(
+                f"no string in {name} of {ref.name} is a date like {ref.date_format or ISO}",
+                "give the date_format that they have, such as yyyyMMdd, or choose another "
+                "date_column",
+            )
     message = f"{ref.name} has no column '{ref.date_column}'"
     raise RequestError(message, f"its columns are {', '.join(table.names)}")
 
 
-def _dates(column: Any, ref: DatasetRef) -> Any:
-    """The date of each value, as a gate computes it."""
+def _dates(column: Any, spark_type: str, ref: DatasetRef) -> Any:
+    """The date of each value; NULL for a value that is none."""
     kind = column.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+        column = pc.cast(column, kind)
     if pa.types.is_date(kind):
         return pc.cast(column, pa.date32())
+    if family_of(spark_type) is Family.TIME and pa.types.is_string(kind):
+        column, kind = _moments(column), _MOMENT
     if pa.types.is_timestamp(kind):
         if kind.tz is not None:
             zone = ref.time_zone or "UTC"
             column = pc.local_timestamp(pc.cast(column, pa.timestamp("us", zone)))
         return pc.cast(pc.floor_temporal(column, unit="day"), pa.date32())
-    if pa.types.is_dictionary(kind):
-        column = pc.cast(column, kind.value_type)
-    if pa.types.is_string(column.type) and ref.date_format is None:
+    is_text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if is_text or (pa.types.is_integer(kind) and ref.date_format):
         # To read a date takes much longer than to find the rows that have the same.
-        texts = pc.dictionary_encode(column)
+        texts = pc.dictionary_encode(column if is_text else texts_of(column))
         if isinstance(texts, pa.ChunkedArray):
             texts = texts.combine_chunks()
-        try:
-            dates = pc.cast(pc.utf8_slice_codeunits(texts.dictionary, 0, 10), pa.date32())
-            return dates.take(texts.indices)
-        except pa.ArrowInvalid as error:
-            raise DatasetError(
-                f"{ref.date_column} of {ref.name} contains strings that are not dates",
-                "write them as 2024-03-01, or choose another date_column",
-            ) from error
+        read = partial(date_of_text, ref.date_format or ISO)
+        dates = [read(text) for text in texts.dictionary.to_pylist()]
+        return pa.array(dates, pa.date32()).take(texts.indices)
     message = f"{ref.date_column} of {ref.name} is of type {kind}"
-    raise DatasetError(message, "suggestions need a column of dates, timestamps or ISO strings")
+    raise DatasetError(
+        message, "suggestions need a column of dates, timestamps or strings, or a date_format"
+    )
+
+
+_MOMENT = pa.timestamp("us", "UTC")
+
+
+def _moments(texts: Any) -> Any:
+    """The instants of strings, which are in UTC where they have no zone."""
+    is_zoned = pc.match_substring_regex(texts, "(Z|[+-][0-9]{2}:[0-9]{2})$")
+    nothing = pa.scalar(None, pa.string())
+    zoned = pc.cast(pc.if_else(is_zoned, texts, nothing), _MOMENT)
+    plain = pc.cast(pc.if_else(is_zoned, nothing, texts), pa.timestamp("us"))
+    return pc.coalesce(zoned, pc.assume_timezone(plain, "UTC"))

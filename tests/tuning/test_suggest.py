@@ -384,7 +384,7 @@ def test_several_datasets_make_one_suite(tmp_path: Path) -> None:
     ("dataset", "code", "message"),
     [
         ("o={path}?date_column=dss", 2, "o has no column 'dss'"),
-        ("o={path}?date_column=note", 4, "contains strings that are not dates"),
+        ("o={path}?date_column=note", 4, "no string in note of o is a date like yyyy-MM-dd"),
         ("o={path}?date_column=qty", 4, "is of type int64"),
         ("o={path}?filter=qty>1", 2, "filter cannot be considered"),
         ("o=/nowhere/x.parquet", 4, "/nowhere/x.parquet"),

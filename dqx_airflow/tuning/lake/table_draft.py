@@ -33,6 +33,7 @@ from dqx_airflow.tuning.observed_days import (
     profile_of_last_days,
 )
 from dqx_airflow.tuning.suggested import Seen, SeenDays, watched_parts
+from dqx_airflow.values import DatasetRef
 
 _FEWEST_DAYS = 3
 _FEWEST_ROWS_A_DAY = 3
@@ -132,11 +133,11 @@ def _shortened(problem: str) -> str:
 def _drafted(table: FoundTable, columns: ColumnTable, days: int, now: datetime) -> TableDraft:
     if problem := _problem_of(columns, table.format):
         return TableDraft(table, problem=problem)
-    date_column, all_days, undated = _day_column(columns, table)
-    ref = replace(table.ref, date_column=date_column, masked=table.masked)
+    dated, all_days, undated = _day_column(columns, table)
+    ref = replace(dated, masked=table.masked)
     claims: tuple[PastClaim, ...] = ()
     failing_days = 0, 0
-    if date_column is None:
+    if ref.date_column is None:
         seen = profile_of_last_days(columns, ref, ref.location, days)
     else:
         of_days = day_rows(columns, ref, days)
@@ -157,7 +158,7 @@ def _drafted(table: FoundTable, columns: ColumnTable, days: int, now: datetime) 
             DraftedColumn(column.name, column.type, column.nulls, column.distinct)
             for column in seen.table.columns
         ),
-        settings=_settings(seen, date_column),
+        settings=_settings(seen, ref),
         parts=tuple(watched_parts(seen, now)) if seen.table.rows else (_awaited(table.name),),
         wrong=tuple(_wrong(seen, now.date(), undated)),
         notes=tuple(_notes(seen)),
@@ -215,18 +216,14 @@ def _kept_in_memory(columns: ColumnTable) -> ColumnTable:
 # Days --------------------------------------------------------------------------------------------
 
 _DAY_NAMES = ("ds", "dt", "day", "date")
+_COMPACT = "yyyyMMdd"
 
 
-def _day_column(columns: ColumnTable, table: FoundTable) -> tuple[str | None, int | None, int]:
-    """The column with the day on which a row came, the number of these days, and of rows without
-    one; None for a table without such days."""
-    times = [name for name in columns.names if family_of(columns.types[name]) is Family.TIME]
-    named = [name for name in columns.names if name.lower() in _DAY_NAMES]
-    texts = [name for name in named if family_of(columns.types[name]) is Family.TEXT]
-    dates = [name for name in times if columns.types[name] == "date"]
-    ordered = dict.fromkeys((*(name for name in named if name in times), *texts, *dates, *times))
-    for name in ordered:
-        ref = replace(table.ref, date_column=name)
+def _day_column(columns: ColumnTable, table: FoundTable) -> tuple[DatasetRef, int | None, int]:
+    """The table with the column and the format of the day on which a row came, the number of these
+    days, and of rows without one; without a date column if it has no such days."""
+    for name, date_format in _possible_days(columns):
+        ref = replace(table.ref, date_column=name, date_format=date_format)
         try:
             _, on = date_column_of(columns, ref)
         except DqxError:
@@ -235,8 +232,23 @@ def _day_column(columns: ColumnTable, table: FoundTable) -> tuple[str | None, in
         rows = {day: count for day, count in counts.items() if day is not None}
         if _are_days(rows):
             undated = sum(count for day, count in counts.items() if day is None)
-            return name, len(rows), undated
-    return None, None, 0
+            return ref, len(rows), undated
+    return replace(table.ref, date_column=None), None, 0
+
+
+def _possible_days(columns: ColumnTable) -> Iterator[tuple[str, str | None]]:
+    """The columns that may have the days, the likely ones first, each with its date format."""
+    times = [name for name in columns.names if family_of(columns.types[name]) is Family.TIME]
+    named = [name for name in columns.names if name.lower() in _DAY_NAMES]
+    yield from ((name, None) for name in named if name in times)
+    for name in named:
+        family = family_of(columns.types[name])
+        if family is Family.TEXT:
+            yield name, None
+        if family in (Family.TEXT, Family.NUMBER):
+            yield name, _COMPACT
+    dates = [name for name in times if columns.types[name] == "date"]
+    yield from ((name, None) for name in (*dates, *times) if name not in named)
 
 
 def _are_days(rows: Mapping[date, int]) -> bool:
@@ -336,14 +348,16 @@ def _history(rows: Mapping[date, int], on: date) -> DayBefore:
 # Settings and notes ------------------------------------------------------------------------------
 
 
-def _settings(seen: Seen, date_column: str | None) -> dict[str, Any]:
+def _settings(seen: Seen, ref: DatasetRef) -> dict[str, Any]:
     """The settings of the dataset but its location, as in `dqx.toml`."""
     table = seen.table
     settings: dict[str, Any] = {}
     if table.format is not None:
         settings["format"] = table.format
-    if date_column is not None:
-        settings["date_column"] = date_column
+    if ref.date_column is not None:
+        settings["date_column"] = ref.date_column
+    if ref.date_format is not None:
+        settings["date_format"] = ref.date_format
     if table.key:
         settings["keys"] = list(table.key)
     personal = [column.name for column in table.columns if column.is_personal]
