@@ -92,7 +92,7 @@ class ContractGateOperator(GateOperator):
         self.strict = strict
         self.unsupported = unsupported
         self.variables = variables
-        self._templates += ContractGateOperator.own_arguments.templates_of(self)
+        self._written |= ContractGateOperator.own_arguments.written_in(self)
         self.open_settings += ContractGateOperator.own_arguments.open_settings_of(self)
 
     own_arguments = declared_arguments(__init__, inherited=["datasets"])
@@ -290,7 +290,7 @@ class ContractGateOperator(GateOperator):
                     "data is for a contract of one model, which has no entry in datasets: "
                     f"write datasets for {', '.join(model.name for model in contract.models)}"
                 )
-            given[contract.models[0].name] = rendered(self.data, render)
+            given[contract.models[0].name] = rendered("data", self.data, render)
         with as_misconfigured():
             return dataset_settings(contract, given, self.server)
 

@@ -58,7 +58,7 @@ class DqlGateOperator(GateOperator):
         super().__init__(**kwargs)
         self.suite = suite
         self.shadow = shadow
-        self._templates += DqlGateOperator.own_arguments.templates_of(self)
+        self._written |= DqlGateOperator.own_arguments.written_in(self)
         self.open_settings += DqlGateOperator.own_arguments.open_settings_of(self)
 
     own_arguments = declared_arguments(__init__)

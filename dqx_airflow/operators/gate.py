@@ -354,7 +354,7 @@ class GateOperator(SparkJobOperator):
         self.on_warning_callback = on_warning_callback
         self.deferrable = is_deferrable(deferrable, submit)
         self._date_template = date
-        self._templates = GateOperator.common_arguments.templates_of(self)
+        self._written = GateOperator.common_arguments.written_in(self)
         self.open_settings = GateOperator.common_arguments.open_settings_of(self)
 
     common_arguments: ClassVar[DeclaredArguments] = declared_arguments(__init__, inherited=["name"])
@@ -770,9 +770,9 @@ class GateOperator(SparkJobOperator):
         """
         from dqx_airflow.operators.mistakes import lost_mistakes, setting_mistakes, unread_mistakes
 
-        mistakes = [
+        # What a template has lost may look like another mistake: it is the cause.
+        mistakes = [*lost_mistakes(self, self._written)] or [
             *setting_mistakes(self),
-            *lost_mistakes(self, (*self._templates, *self.open_settings)),
             *unread_mistakes(self, self.open_settings),
         ]
         if mistakes:
@@ -812,7 +812,10 @@ class GateOperator(SparkJobOperator):
             raise GateMisconfiguredError(
                 f"datasets={self.datasets!r}: write a mapping of names to paths or tables"
             )
-        return {name: rendered(given, render) for name, given in self.datasets.items()}
+        return {
+            name: rendered(f"datasets[{name!r}]", given, render)
+            for name, given in self.datasets.items()
+        }
 
     def _trigger(self, request: GateRequest, started: float) -> GateTrigger:
         from dqx_airflow.operators.trigger import trigger_of

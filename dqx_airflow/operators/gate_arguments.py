@@ -44,9 +44,11 @@ class DeclaredArguments:
         """The names of all arguments."""
         return tuple(self.types)
 
-    def templates_of(self, gate: Any) -> tuple[str, ...]:
-        """The names of the templated arguments whose value in a gate is not None."""
-        return tuple(name for name in self.templated if getattr(gate, name) is not None)
+    def written_in(self, gate: Any) -> dict[str, Any]:
+        """The templated arguments of a gate as they are before they are rendered, and the settings
+        that are templates, by name; without those that are None."""
+        names = (*self.templated, *self.open_settings_of(gate))
+        return {name: given for name in names if (given := getattr(gate, name)) is not None}
 
     def open_settings_of(self, gate: Any) -> tuple[str, ...]:
         """The names of the settings whose value in a gate is a template, or the output of a

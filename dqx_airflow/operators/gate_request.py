@@ -30,6 +30,7 @@ from dqx_airflow.errors import RequestError
 from dqx_airflow.operators.exceptions import GateMisconfiguredError, as_misconfigured
 from dqx_airflow.operators.results_location import ResultsLocation, require_results_location
 from dqx_airflow.operators.spark_connection import require_connection
+from dqx_airflow.operators.templates import lost_values
 from dqx_airflow.values import request as of_request
 
 if TYPE_CHECKING:
@@ -114,14 +115,20 @@ def taken_over(gate: GateOperator) -> dict[str, Any]:
     }
 
 
-def rendered(given: DatasetSetting, render: Callable[[Any], Any]) -> DatasetSetting:
+def rendered(argument: str, given: DatasetSetting, render: Callable[[Any], Any]) -> DatasetSetting:
     """The settings of a dataset, with the templates of a `DatasetRef` rendered.
 
+    :param argument: where the gate has the dataset.
     :param render: renders a value; Airflow has rendered everything but `DatasetRef`s.
+    :raises GateMisconfiguredError: a template has no result.
     """
-    if isinstance(given, values.DatasetRef):
-        return {key: render(value) for key, value in settings_of(given).items()}
-    return given
+    if not isinstance(given, values.DatasetRef):
+        return given
+    written = settings_of(given)
+    settings = {key: render(value) for key, value in written.items()}
+    if lost := [*lost_values(argument, written, settings)]:
+        raise GateMisconfiguredError("; ".join(lost))
+    return settings
 
 
 def dataset_ref(name: str, given: DatasetSetting, *, trust_log: bool = True) -> values.DatasetRef:

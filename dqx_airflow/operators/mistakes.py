@@ -23,7 +23,7 @@ from dqx_airflow.operators.gate_request import max_bad_rows
 from dqx_airflow.operators.outcome import OnViolation
 from dqx_airflow.operators.spark_arguments import callback_mistakes, no_template, spark_mistakes
 from dqx_airflow.operators.submitters import submitter_mistake
-from dqx_airflow.operators.templates import has_open, is_open, template_mistakes
+from dqx_airflow.operators.templates import has_open, is_open, lost_values, template_mistakes
 from dqx_airflow.values import Selection, Severity
 from dqx_airflow.values.blank import blanks_in, name_errors
 from dqx_airflow.values.exact import is_finite_number
@@ -196,18 +196,25 @@ def _name_mistakes(gate: Any) -> Iterator[str]:
     yield from name_errors({name: getattr(gate, name, None) for name in names})
 
 
-def lost_mistakes(gate: Any, given: Iterable[str]) -> Iterator[str]:
-    """Mistakes for arguments that a template or the output of a task has turned into None.
+_TARGETS = ("quarantine", "promote_to")
+"""The arguments that are mappings, of which an empty one would write nothing."""
 
-    :param given: the names of the templated arguments in the DAG.
+
+def lost_mistakes(gate: Any, written: Mapping[str, Any]) -> Iterator[str]:
+    """Mistakes for arguments that a template or the output of a task has turned into None, and for
+    values in them.
+
+    :param written: the templated arguments in the DAG by name.
     """
     may_be_none = (*_SELECTING, "date")
     checked_elsewhere = ("suite", "contract")
-    for name in given:
+    for name, given in written.items():
         if name in may_be_none or name in checked_elsewhere:
             continue
-        if getattr(gate, name) is None:
-            yield f"{name} was given, and is None now: return a value, or leave {name} out"
+        value = getattr(gate, name)
+        yield from lost_values(name, given, value)
+        if name in _TARGETS and is_open(given) and isinstance(value, Mapping) and not value:
+            yield f"{name} was given, and is empty now: return a value, or leave it out"
 
 
 def unread_mistakes(gate: Any, settings: Iterable[str]) -> Iterator[str]:

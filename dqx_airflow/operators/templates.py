@@ -54,6 +54,39 @@ def has_open(value: object) -> bool:
     return is_open(value)
 
 
+_SEGMENT = re.compile("[/=.]")
+"""What separates the parts of paths, of folders of partitions, and of names of tables."""
+
+
+def lost_values(place: str, written: object, rendered: object) -> Iterator[str]:
+    """A mistake for each value that a template, or the output of a task, has turned into None, or
+    into the text `None`: without it other rows would be selected, or written elsewhere.
+
+    :param place: where the value is, such as `datasets['orders']['filter']`.
+    :param written: the value in the DAG.
+    :param rendered: the value when the task runs.
+    """
+    if is_open(written):
+        if rendered is None or _has_lost_part(written, rendered):
+            yield f"{place} was given, and is {rendered} now: return a value, or leave it out"
+    elif isinstance(written, Mapping) and isinstance(rendered, Mapping):
+        for key, value in written.items():
+            yield from lost_values(f"{place}[{key!r}]", value, rendered.get(key))
+    elif isinstance(written, list | tuple) and isinstance(rendered, list | tuple):
+        for at, (value, result) in enumerate(zip(written, rendered, strict=False)):
+            yield from lost_values(f"{place}[{at}]", value, result)
+
+
+def _has_lost_part(written: object, rendered: object) -> bool:
+    """True if a part of a text has become `None`: the whole of it, or a segment of a location."""
+    if not isinstance(rendered, str):
+        return False
+    in_template = _SEGMENT.split(written) if isinstance(written, str) else []
+    return "None" in (part.strip() for part in _SEGMENT.split(rendered)) and (
+        "None" not in in_template
+    )
+
+
 def given_fields(*names: str, settings: Sequence[str] = ()) -> Sequence[str]:
     """`template_fields` for a class of operators: for an operator, those fields that are not None,
     and the settings that are templates, which its attribute `open_settings` names.

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.operators.gate_stubs import CONTRACT, SUITE
+from dqx_airflow.values import DatasetRef
+from tests.operators.gate_stubs import CONTRACT, SUITE, Gates
 
 pytestmark = pytest.mark.airflow
 
@@ -159,3 +160,109 @@ def test_a_key_within_a_dataset_is_found_with_its_place(
     options = {"orders": {"path": "orders.csv", "options": {"": "x"}}}
     gate = made(operators, "DqlGateOperator", datasets=options)
     assert mistakes(gate, folder).startswith("datasets['orders']['options'] has '' as a name")
+
+
+NO_RESULT = "{{ params.x }}"
+OF_SETTINGS = ("filter", "date_column", "time_zone", "path", "schema", "masked", "keys")
+WITHOUT_RESULT: dict[str, dict[str, Any]] = {
+    "quarantine": {"quarantine": NO_RESULT},
+    "quarantine['orders']": {"quarantine": {"orders": NO_RESULT}},
+    "promote_to": {"promote_to": NO_RESULT},
+    "promote_to['orders']": {"promote_to": {"orders": f"/silver/{NO_RESULT}/orders"}},
+    "promote_slice['store']": {"promote_to": "/silver", "promote_slice": {"store": NO_RESULT}},
+    "promote_valid['max_bad_rows']": {
+        "promote_valid": {"max_bad_rows": NO_RESULT},
+        **BESIDE["promote_valid"],
+    },
+    "results_root": {"results_root": f"s3://lake/results/region={NO_RESULT}"},
+    "results_conn_id": {"results_conn_id": NO_RESULT},
+    "gate": {"gate": NO_RESULT},
+    "fail_on": {"fail_on": NO_RESULT},
+    "ask_timeout": {"on_violation": "ask", "ask_timeout": NO_RESULT},
+    "shadow": {"shadow": NO_RESULT},
+    "datasets['orders']": {"datasets": {"orders": NO_RESULT}},
+    **{
+        f"datasets['orders'][{key!r}]": {
+            "datasets": {"orders": {"path": "/lake/orders", key: NO_RESULT}}
+        }
+        for key in OF_SETTINGS
+    },
+    "datasets['orders']['masked'][1]": {
+        "datasets": {"orders": {"path": "/lake/orders", "masked": ["id", NO_RESULT]}}
+    },
+}
+"""Where a gate has a template without a result, and its arguments."""
+
+
+def with_outputs(given: Any, output: Any) -> Any:
+    """The arguments with the output of a task in the place of each template that is alone."""
+    if isinstance(given, dict):
+        return {key: with_outputs(value, output) for key, value in given.items()}
+    if isinstance(given, list):
+        return [with_outputs(value, output) for value in given]
+    return output if given == NO_RESULT else given
+
+
+@pytest.mark.parametrize("is_output", [False, True])
+@pytest.mark.parametrize("place", WITHOUT_RESULT)
+def test_a_template_without_a_result_is_one_mistake_that_names_its_place(
+    operators: ModuleType, gate: Gates, place: str, is_output: bool
+) -> None:
+    """It is rendered as the text `None`, and the output of a task as None: without a filter or a
+    date all rows would be judged, and rows would be promoted to a folder of this name."""
+    from airflow.sdk.definitions._internal.mixins import ResolveMixin
+
+    class NoOutput(ResolveMixin):
+        def iter_references(self) -> Iterator[Any]:
+            return iter(())
+
+        def resolve(self, context: Any) -> None:
+            return None
+
+    arguments = WITHOUT_RESULT[place]
+    made = gate(**with_outputs(arguments, NoOutput()) if is_output else arguments)
+    context = {**gate.context, "params": {"x": None}}
+    made.render_template_fields(context)
+    with pytest.raises(operators.GateMisconfiguredError) as raised:
+        made.execute(context)
+    start, _, end = str(raised.value).partition(" was given, and is ")
+    assert start == place
+    assert "None" in end
+    assert end.endswith(" now: return a value, or leave it out")
+
+
+@pytest.mark.parametrize("key", OF_SETTINGS)
+def test_a_dataset_reference_loses_no_setting(operators: ModuleType, gate: Gates, key: str) -> None:
+    columns = key in ("masked", "keys")
+    settings = {"path": "/lake/orders", key: (NO_RESULT,) if columns else NO_RESULT}
+    made = gate(datasets={"orders": DatasetRef("orders", **settings)})
+    context = {**gate.context, "params": {"x": None}}
+    made.render_template_fields(context)
+    place = f"datasets['orders'][{key!r}]" + ("[0]" if columns else "")
+    with pytest.raises(operators.GateMisconfiguredError) as raised:
+        made.execute(context)
+    assert (
+        str(raised.value) == f"{place} was given, and is None now: return a value, or leave it out"
+    )
+
+
+@pytest.mark.parametrize("name", ["promote_to", "quarantine"])
+def test_a_task_that_returns_no_targets_is_a_mistake(
+    operators: ModuleType, gate: Gates, name: str
+) -> None:
+    made = gate(**{name: NO_RESULT})
+    setattr(made, name, {})  # as Airflow renders the output of a task
+    with pytest.raises(operators.GateMisconfiguredError, match=f"{name} was given, and is empty"):
+        made.execute(gate.context)
+
+
+def test_what_is_none_in_the_dag_stays_none(gate: Gates) -> None:
+    request = gate.request(
+        promote_to={"orders": None},
+        quarantine=None,
+        datasets={"orders": {"path": "/lake/None", "filter": None}},
+        gate="lake.None",
+    )
+    assert (request.promote_to, request.quarantine) == ((), ())
+    assert request.datasets[0].filter is None
+    assert request.run_key.gate == "lake.None"

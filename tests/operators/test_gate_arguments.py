@@ -191,7 +191,8 @@ def test_the_result_of_a_template_is_read_as_the_type_of_the_argument(
         ("on_violation", "pass", "on_violation='pass': write fail, skip, warn or ask"),
         ("sample_rows", "1e3", "sample_rows='1e3': write a number from 0"),
         ("validation_timeout", "10m", "validation_timeout='10m': write a timedelta"),
-        ("promote_blocked", "None", "promote_blocked='None': write True or False"),
+        ("promote_blocked", "yes", "promote_blocked='yes': write True or False"),
+        ("promote_blocked", "None", "promote_blocked was given, and is None now"),
         ("gate", "", "gate='': it is empty"),
     ],
 )
