@@ -24,8 +24,9 @@ from dqx_airflow.plan.evaluate import decide
 from dqx_airflow.plan.model import Plan, PlannedAssertion
 from dqx_airflow.plan.selection import checked_suite, plan_of, selected_clauses, shadow_plan
 from dqx_airflow.plan.waivers import with_acceptance, with_waivers
-from dqx_airflow.results.query import StoredResults
-from dqx_airflow.results.stored_labels import read_labels
+from dqx_airflow.results.past_runs import counting_runs
+from dqx_airflow.results.query import RunsWanted, StoredResults
+from dqx_airflow.results.stored_labels import labels_of_runs, read_labels
 from dqx_airflow.values import GateRequest, Outcome, Verdict
 from dqx_airflow.values.report import Acceptance, Decisions
 
@@ -154,7 +155,10 @@ def _labels_of(
     key = part.request.run_key
     datasets = {(one.check, one.name): one.datasets for one in part.assertions}
     labels: dict[str, dict[date, bool]] = {}
-    for label in read_labels(results, gates=[key.gate], since=since, until=until):
+    if not read_labels(results, gates=[key.gate], since=since, until=until):
+        return labels
+    runs = counting_runs(results, RunsWanted([key.gate], since=since, until=until))
+    for label in labels_of_runs(results, runs):
         if label.map_index != key.map_index:
             continue
         for dataset in datasets.get((label.check, label.name), ()):

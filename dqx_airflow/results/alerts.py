@@ -17,7 +17,7 @@ from dqx_airflow.results.causes import Day, Failure, cause_numbers, dag_in_name
 from dqx_airflow.results.past_runs import PastRun, past_runs, runs_of_suite
 from dqx_airflow.results.query import RunsWanted, StoredResults, equals, is_in, opened
 from dqx_airflow.results.report_rows import verdict_from_row
-from dqx_airflow.results.stored_labels import Label, read_labels
+from dqx_airflow.results.stored_labels import Label, labels_of_runs
 from dqx_airflow.values import FailingRow, RunKey, Status, Verdict
 
 OF_VERDICTS = tuple(
@@ -122,7 +122,7 @@ def alerts(
     results = opened(results)
     wanted = runs_of_suite(suite, since, until, gate, map_index)
     runs = past_runs(results, wanted, OF_VERDICTS)
-    labels = read_labels(results, gates={run.gate for run in runs}, since=since, until=until)
+    labels = labels_of_runs(results, {run.place: run.run_id for run in runs})
     judged = with_causes(alerts_among(runs, labels), runs)
     return tuple(alert for alert in judged if not (unlabelled and alert.label))
 
@@ -398,17 +398,16 @@ def alert_of(results: StoredResults, run: schema.Row, check: str, name: str) -> 
     rows = [_FAILED, equals("check", check), equals("name", name)]
     wanted = RunsWanted(gates, since=day, until=day)
     runs = past_runs(results, wanted, OF_VERDICTS, row_conditions=rows)
-    labels = read_labels(results, gates=gates, since=day, until=day)
-    return alerts_among((one for one in runs if one.run_id == run["run_id"]), labels)
+    own = [one for one in runs if one.run_id == run["run_id"]]
+    return alerts_among(own, labels_of_runs(results, {one.place: one.run_id for one in own}))
 
 
-def labels_of(results: StoredResults, key: RunKey) -> tuple[Label, ...]:
-    """The labels of the verdicts of a gate, or of an instance of it, on the data of a day.
+def labels_of(results: StoredResults, key: RunKey, run_id: str) -> tuple[Label, ...]:
+    """The labels of the verdicts of a run.
 
     :raises StoreError: the store exists and cannot be read.
     """
-    labels = read_labels(results, gates=[key.gate], since=key.date, until=key.date)
-    return tuple(label for label in labels if label.map_index == key.map_index)
+    return labels_of_runs(results, {(key.gate, key.date, key.map_index): run_id})
 
 
 def histories(
@@ -470,7 +469,7 @@ def _runs(
     wanted = replace(_of_last_days(gates, until), failing=True)
     runs = past_runs(results, wanted, columns, row_conditions=[_FAILED])
     labels: dict[tuple[str, date], list[Label]] = {}
-    for label in read_labels(results, gates=gates, since=wanted.since, until=until):
+    for label in labels_of_runs(results, {run.place: run.run_id for run in runs}):
         labels.setdefault((label.gate, label.date), []).append(label)
     return [(run, tuple(labels.get((run.gate, run.date), ()))) for run in runs]
 

@@ -14,11 +14,17 @@ from typing import TypeAlias
 
 from dqx_airflow.plan.measurements import Measurements, measurements_from
 from dqx_airflow.results import query, schema
-from dqx_airflow.results.past_runs import PastRun, one_gate, past_runs, runs_of_suite
+from dqx_airflow.results.past_runs import (
+    PastRun,
+    one_gate,
+    past_runs,
+    runs_of_suite,
+    with_runs_instead,
+)
 from dqx_airflow.results.query import RunsWanted, StoredResults, opened
 from dqx_airflow.results.report_rows import value_from_row
 from dqx_airflow.results.schema import as_utc
-from dqx_airflow.results.stored_labels import read_labels
+from dqx_airflow.results.stored_labels import labelled_instead, labels_of_runs, read_labels
 from dqx_airflow.values import MetricValue, Severity, ShadowReport, Status, from_json
 
 AssertionKey: TypeAlias = tuple[str, str]
@@ -87,34 +93,56 @@ def past_days(
     *,
     gate: str | None = None,
     map_index: int | None = None,
+    as_labelled: bool = False,
 ) -> tuple[PastDay, ...]:
     """The days for which a gate left results, oldest first, with their labels: one for each
     instance of a mapped gate.
 
     :param suite: the name of the suite, as in its file.
     :param map_index: only this instance of a mapped gate.
+    :param as_labelled: a day as people have labelled it, where its data was repaired since: what
+        would have found a known issue is judged by the data that had it.
     :raises RequestError: several gates run the suite, and none is named.
     :raises StoreError: the store exists and cannot be read.
     """
     results = opened(results)
     wanted = runs_of_suite(suite, since, until, gate, map_index)
     runs = past_runs(results, wanted, _OF_DAYS)
-    labels = _labels_of(results, runs, wanted)
+    if as_labelled:
+        other = labelled_instead(results, {run.place: run.run_id for run in runs})
+        runs = with_runs_instead(results, runs, other, _OF_DAYS)
+    labels = _labels_of(results, runs)
     return tuple(_day(run, labels[run.date, run.map_index]) for run in runs)
 
 
+def issues_before(
+    results: StoredResults | str, suite: str, first: date, gate: str
+) -> tuple[PastDay, ...]:
+    """The days before a date on which people have labelled a real issue, oldest first, as they
+    labelled them.
+
+    :param suite: the name of the suite, as in its file.
+    :raises StoreError: the store exists and cannot be read.
+    """
+    results = opened(results)
+    labels = read_labels(results, gates=[gate])
+    dates = [label.date for label in labels if label.ground_truth and label.date < first]
+    if not dates:
+        return ()
+    days = past_days(results, suite, min(dates), max(dates), gate=gate, as_labelled=True)
+    return tuple(day for day in days if any(day.labels.values()))
+
+
 def _labels_of(
-    results: StoredResults, runs: Sequence[PastRun], wanted: RunsWanted
+    results: StoredResults, runs: Sequence[PastRun]
 ) -> Mapping[tuple[date, int], Mapping[AssertionKey, bool]]:
     """The labels of the only gate of some runs, by date and map index.
 
     :raises RequestError: the runs are of several gates.
     """
     labels: dict[tuple[date, int], dict[AssertionKey, bool]] = defaultdict(dict)
-    gate = one_gate(runs)
-    if gate is None:
-        return labels
-    for label in read_labels(results, gates=[gate], since=wanted.since, until=wanted.until):
+    one_gate(runs)
+    for label in labels_of_runs(results, {run.place: run.run_id for run in runs}):
         labels[label.date, label.map_index][label.check, label.name] = label.ground_truth
     return labels
 
@@ -147,7 +175,7 @@ def shadow_days(results: StoredResults | str, wanted: RunsWanted) -> tuple[Shado
     """
     results = opened(results)
     runs = past_runs(results, wanted, _COMPARED)
-    labels = _labels_of(results, runs, wanted)
+    labels = _labels_of(results, runs)
     if not runs:
         return ()
     days = query.of_dates(wanted.since, wanted.until)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 
@@ -14,6 +14,7 @@ from dqx_airflow.errors import RequestError
 from dqx_airflow.results import query, schema
 from dqx_airflow.results.query import RunsWanted, StoredResults, opened
 from dqx_airflow.results.report_rows import gate_without_suite
+from dqx_airflow.results.stored_labels import RunPlace
 from dqx_airflow.values import DatasetSnapshot, Severity, from_json
 
 _OF_RUNS = (
@@ -49,6 +50,11 @@ class PastRun:
     scheduler_run: str = ""
     job: str = ""
 
+    @property
+    def place(self) -> RunPlace:
+        """The place that the run has."""
+        return self.gate, self.date, self.map_index
+
 
 def past_runs(
     results: StoredResults | str,
@@ -69,6 +75,51 @@ def past_runs(
     :raises StoreError: the store exists and cannot be read.
     """
     results = opened(results)
+    last = _counting(results, wanted)
+    counting = {key: row for key, row in last.items() if not wanted.failing or row["failed"] != 0}
+    if not counting:
+        return ()
+    ids = [row["run_id"] for row in counting.values()]
+    conditions = [_of_runs(wanted, ids), *query.of_dates(wanted.since, wanted.until)]
+    return _with_rows(results, counting, columns, [*conditions, *row_conditions])
+
+
+def counting_runs(results: StoredResults | str, wanted: RunsWanted) -> dict[RunPlace, str]:
+    """The ids of the runs that count, as in `past_runs`, by their places.
+
+    :raises StoreError: the store exists and cannot be read.
+    """
+    counting = _counting(opened(results), wanted)
+    return {(gate, on, index): row["run_id"] for (on, gate, index), row in counting.items()}
+
+
+def with_runs_instead(
+    results: StoredResults | str,
+    runs: Sequence[PastRun],
+    instead: Mapping[RunPlace, str],
+    columns: Sequence[str],
+) -> tuple[PastRun, ...]:
+    """These runs with others in the places of some of them, as far as the store has these.
+
+    :param instead: the ids of the other runs by their places.
+    :raises StoreError: the store exists and cannot be read.
+    """
+    if not instead:
+        return tuple(runs)
+    results = opened(results)
+    of_ids = [query.is_in("run_id", instead.values())]
+    rows = {
+        (row["dataset_date"], row["gate"], query.map_index_of(row)): row
+        for row in results.select(schema.RUNS, _OF_RUNS, of_ids)
+    }
+    others = {run.place: run for run in _with_rows(results, rows, columns, of_ids)}
+    return tuple(others.get(run.place, run) for run in runs)
+
+
+def _counting(
+    results: StoredResults, wanted: RunsWanted
+) -> dict[tuple[date, str, int], schema.Row]:
+    """The rows of the runs that count, by date, gate and map index."""
     order = 'ORDER BY "dataset_date", "gate", "started_at", "run_id"'
     last: dict[tuple[date, str, int], schema.Row] = {}
     for row in results.run_rows(wanted, _OF_RUNS, order, last=True):
@@ -76,14 +127,20 @@ def past_runs(
         is_overruled = _is_weak(row) and key in last and not _is_weak(last[key])
         if not is_overruled:
             last[key] = row
-    counting = {key: row for key, row in last.items() if not wanted.failing or row["failed"] != 0}
-    if not counting:
-        return ()
-    conditions = [
-        _of_runs(wanted, [row["run_id"] for row in counting.values()]),
-        *query.of_dates(wanted.since, wanted.until),
-        *row_conditions,
-    ]
+    return last
+
+
+def _with_rows(
+    results: StoredResults,
+    counting: Mapping[tuple[date, str, int], schema.Row],
+    columns: Sequence[str],
+    conditions: Sequence[str],
+) -> tuple[PastRun, ...]:
+    """Runs, oldest first, with columns of the rows of their assertions.
+
+    :param counting: the rows of the runs by date, gate and map index.
+    :param conditions: conditions on the rows of assertions, as SQL.
+    """
     rows: dict[str, dict[int, schema.Row]] = defaultdict(dict)
     for row in results.select(schema.RESULTS, ("run_id", "position", *columns), conditions):
         rows[row["run_id"]][row["position"]] = row

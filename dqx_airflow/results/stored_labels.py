@@ -1,24 +1,41 @@
 """Labels of verdicts by users: whether there was a real issue.
 
+A label is about the verdict that its author saw. It also counts for a later run that has found the
+same value, and not for one that has found another: its data was repaired, or damaged, since.
+
 The store is append-only, and the last label of a verdict counts. Any number of processes may write
 concurrently, and be killed: a label is stored once, or not at all.
 """
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
 from typing import Any, TypeAlias
 
 from dqx_airflow.results import schema
-from dqx_airflow.results.query import RunsWanted, StoredResults, map_index_of, opened
+from dqx_airflow.results.query import (
+    RunsWanted,
+    StoredResults,
+    is_in,
+    map_index_of,
+    of_dates,
+    opened,
+)
+from dqx_airflow.results.report_rows import value_from_row
 from dqx_airflow.results.schema import as_utc
+from dqx_airflow.values import MetricValue
+from dqx_airflow.values.exact import NUMBERS, nearest_float
 
 LabelKey: TypeAlias = tuple[str, date, int, str, str]
 """A gate, a date of its data, a map index, a check, and the name of an assertion."""
+
+RunPlace: TypeAlias = tuple[str, date, int]
+"""A gate, a date of its data, and a map index, of which one run counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +64,11 @@ class Label:
     def key(self) -> LabelKey:
         """The labelled verdict: the gate, the date, the instance, the check and the assertion."""
         return self.gate, self.date, self.map_index, self.check, self.name
+
+    @property
+    def place(self) -> RunPlace:
+        """The place of the labelled run."""
+        return self.gate, self.date, self.map_index
 
     @property
     def content(self) -> tuple[bool, str, str | None]:
@@ -83,14 +105,15 @@ def write_labels(results: StoredResults | str, labels: Iterable[Label]) -> tuple
     wanted = list(labels)
     results = opened(results)
     stored = {
-        label.key: label.content
+        label.key: (label.run_id, label.content)
         for label in read_labels(results, gates={label.gate for label in wanted})
     }
     new = []
     for label in wanted:
-        if stored.get(label.key) != label.content:
+        content = label.run_id, label.content
+        if stored.get(label.key) != content:
             new.append(label)
-            stored[label.key] = label.content
+            stored[label.key] = content
     if new:
         results.write(schema.LABELS, {label.id: label.row for label in new})
     return tuple(new)
@@ -128,6 +151,100 @@ def read_labels(
         last.pop(label.key, None)
         last[label.key] = label
     return tuple(last.values())
+
+
+def labels_of_runs(results: StoredResults | str, runs: Mapping[RunPlace, str]) -> tuple[Label, ...]:
+    """The labels that count for the verdicts of some runs, oldest label first.
+
+    :param runs: the ids of the runs by their places.
+    :raises StoreError: the store exists and cannot be read.
+    """
+    last: dict[LabelKey, Label] = {}
+    for label, is_about in _labels_and_runs(opened(results), runs):
+        if is_about:
+            last.pop(label.key, None)
+            last[label.key] = label
+    return tuple(last.values())
+
+
+def labelled_instead(
+    results: StoredResults | str, runs: Mapping[RunPlace, str]
+) -> dict[RunPlace, str]:
+    """The ids of the runs whose verdicts people have labelled, where these labels do not count for
+    the runs of some places: of several, the last with a real issue, or else the last.
+
+    A place whose run has labels of its own is left out, unless only the other run had a real issue.
+
+    :param runs: the ids of the runs by their places.
+    :raises StoreError: the store exists and cannot be read.
+    """
+    last = {
+        (label.key, label.run_id): (label, is_about)
+        for label, is_about in _labels_and_runs(opened(results), runs)
+    }
+    own: dict[RunPlace, bool] = {}
+    other: dict[RunPlace, tuple[bool, str]] = {}
+    for label, is_about in last.values():
+        place = label.place
+        if is_about:
+            own[place] = own.get(place, False) or label.ground_truth
+        elif label.run_id is not None and (label.ground_truth or not other.get(place, (False,))[0]):
+            other[place] = label.ground_truth, label.run_id
+    return {
+        place: run_id
+        for place, (had_issue, run_id) in other.items()
+        if place not in own or (had_issue and not own[place])
+    }
+
+
+_OF_FINDINGS = ("run_id", "check", "name", "expression", "value", "value_text", "value_kind")
+
+
+def _labels_and_runs(
+    results: StoredResults, runs: Mapping[RunPlace, str]
+) -> Iterator[tuple[Label, bool]]:
+    """All labels of the places of some runs, oldest first, and whether each is about its run: given
+    for it, or for one that has found the same value. One without a run, of an older version, is
+    about each."""
+    if not runs:
+        return
+    gates = {gate for gate, _, _ in runs}
+    since, until = min(on for _, on, _ in runs), max(on for _, on, _ in runs)
+    labels = [
+        label
+        for label in read_labels(results, gates=gates, since=since, until=until, all_versions=True)
+        if label.place in runs
+    ]
+    elsewhere = [label for label in labels if label.run_id not in (None, runs[label.place])]
+    found: dict[tuple[str, str, str], schema.Row] = {}
+    if elsewhere:
+        ids = {label.run_id or "" for label in elsewhere}
+        ids |= {runs[label.place] for label in elsewhere}
+        where = [is_in("run_id", ids), *of_dates(since, until)]
+        for row in results.select(schema.RESULTS, _OF_FINDINGS, where):
+            found[row["run_id"], row["check"], row["name"]] = row
+    for label in labels:
+        seen = found.get((label.run_id or "", label.check, label.name))
+        now = found.get((runs[label.place], label.check, label.name))
+        is_own = label.run_id in (None, runs[label.place])
+        yield label, is_own or (seen is not None and now is not None and _is_same(seen, now))
+
+
+_SUM_DIFFERS = 1e-9
+"""By how much, relative to it, the sum of the same rows may differ in another run."""
+
+
+def _is_same(one: schema.Row, other: schema.Row) -> bool:
+    """True if two verdicts on an assertion have found the same."""
+    return one["expression"] == other["expression"] and _are_equal(
+        value_from_row(one, "value"), value_from_row(other, "value")
+    )
+
+
+def _are_equal(one: MetricValue, other: MetricValue) -> bool:
+    if isinstance(one, NUMBERS) and isinstance(other, NUMBERS):
+        return math.isclose(nearest_float(one), nearest_float(other), rel_tol=_SUM_DIFFERS)
+    return one == other
 
 
 def contradictions(

@@ -106,6 +106,16 @@ class BacktestComparison:
         return self._tally(after=True)
 
     @property
+    def passing_issues(self) -> tuple[tuple[str, date], ...]:
+        """The days with a real issue that an assertion finds, and the proposed one would let pass;
+        each with the name of the assertion."""
+        return tuple(
+            (assertion.name, day.date)
+            for assertion, day in self._all()
+            if day.label and day.before is Status.FAILED and day.after is Status.PASSED
+        )
+
+    @property
     def changed(self) -> tuple[tuple[ComparedAssertion, ComparedDay], ...]:
         """The days whose effect changes, each with its assertion."""
         return tuple((assertion, day) for assertion, day in self._all() if day.is_changed)

@@ -79,6 +79,10 @@ class ProposedForm:
         return "\n".join(lines)
 
 
+EARLIER_ISSUES = "earlier_issues"
+"""The evidence that a proposal would let pass known issues of days before its period."""
+
+
 @dataclass(frozen=True, slots=True)
 class Proposal:
     """A change of a suite, which is identified by its name.

@@ -20,7 +20,13 @@ from dqx_airflow.results.query import StoredResults
 from dqx_airflow.tuning import proposals as proposed
 from dqx_airflow.tuning import suite_file, suite_history
 from dqx_airflow.tuning.backtest import Backtest
-from dqx_airflow.tuning.proposals import Proposal, ProposalStage, ProposedForm, ProposedValue
+from dqx_airflow.tuning.proposals import (
+    EARLIER_ISSUES,
+    Proposal,
+    ProposalStage,
+    ProposedForm,
+    ProposedValue,
+)
 from dqx_airflow.tuning.protection import HUMAN, changed_since, judge_change, judge_values
 from dqx_airflow.tuning.suite_file import ParamChange, SuiteFile, refuse, replacing
 from dqx_airflow.tuning.suite_history import Cut, Entry, History, is_kept, new_id, timestamp_of
@@ -151,13 +157,15 @@ def _with_approval(file: SuiteFile, before: _Written, approval: Approval) -> _Wr
 
 def apply_unless_reviewed(file: SuiteFile, proposal: Proposal) -> bool:
     """Writes a proposal of values into the file if every assertion that it affects is marked
-    `@auto_approve`; returns whether it was written.
+    `@auto_approve`, and it lets no known issue pass; returns whether it was written.
 
     :raises ChangeRefusedError: its values are outdated, or the agent must not make it.
     :raises SourceError: the file has errors.
     :raises RequestError: the file or its history cannot be written.
     """
     if proposal.profile is not None or proposal.form is not None:
+        return False
+    if proposal.evidence.get(EARLIER_ISSUES):
         return False
     suite = file.read().valid_suite
     if not judge_values(suite, proposal.values, proposal.agent).is_auto_approved:

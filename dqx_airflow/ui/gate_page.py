@@ -325,7 +325,7 @@ class _Context:
         """Queries the store about a report; its sources only for users who may read the code."""
         key = report.run_key
         return cls(
-            labels=client.ask(lambda store: labels_of(store, key)),
+            labels=client.ask(lambda store: labels_of(store, key, report.run_id)),
             waivers=client.ask(lambda store: waivers_of(store, [key.gate])),
             past=client.ask(
                 lambda store: store.past_reports({key.gate}, key.date, map_index=key.map_index)

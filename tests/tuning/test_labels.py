@@ -116,6 +116,56 @@ def test_the_last_label_applies_and_all_are_kept(root: Path) -> None:
     assert last.run_id == found["run_id"]
 
 
+ROWS = ("--date", "2024-12-03", "--assertion", "orders.volume.min_rows", "--author", "ada")
+"""The verdict on the third day, which has 9 rows where 10 are the least."""
+
+
+@pytest.mark.parametrize(
+    ("again", "least", "kind", "shown"),
+    [
+        pytest.param((9, 1), 10, "--false-positive", "false positive", id="same value"),
+        pytest.param((9, 0), 5, "--true-positive", "missed", id="same value, another limit"),
+        pytest.param((9, 0), 5, "--false-positive", None, id="same value, now a pass"),
+        pytest.param((2, 0), 10, "--false-positive", "", id="damaged since"),
+        pytest.param((2, 0), 10, "--true-positive", "", id="damaged in another way"),
+        pytest.param((20, 0), 10, "--true-positive", None, id="repaired"),
+        pytest.param((20, 0), 10, "--false-positive", None, id="other data that passes"),
+    ],
+)
+def test_a_label_is_about_what_its_author_saw(
+    root: Path, again: tuple[int, int], least: int, kind: str, shown: str | None
+) -> None:
+    """A run again of other data takes no label over: neither is a new failure a false alarm, nor
+    has someone called repaired data a missed issue."""
+    assert label(*ROWS, kind) == "1 labeled\n"
+    suite = SUITE.replace("LEAST = 10", f"LEAST = {least}")
+    store_days(str(root), orders({**COUNTS, 2: again}), range(2, 3), suite=suite)
+    of_day = [one for one in alerts() if (one["date"], one["assertion"]) == (ROWS[1], ROWS[3])]
+    assert [one["label"]["kind"] if one["label"] else "" for one in of_day] == (
+        [] if shown is None else [shown]
+    )
+    if shown == "":
+        assert label(*ROWS, kind) == "1 labeled\n"
+        assert len(alerts("--unlabeled")) == 7
+
+
+def test_what_people_labelled_stays_evidence_after_a_repair(root: Path) -> None:
+    """A known issue is judged by the data that had it, not by that which replaced it."""
+    label(*ROWS, "--true-positive")
+    period = ("--from", "2024-12-01", "--to", "2024-12-07", "--gate", "orders_gate")
+
+    def backtest() -> dict[str, str]:
+        printed = dql("tune", "backtest", "suite.dql", *period)
+        return dict(line.split(": ") for line in printed.splitlines() if ": " in line)
+
+    before = backtest()
+    store_days(str(root), orders({**COUNTS, 2: (20, 0)}), range(2, 3))
+    assert backtest() == before
+    assert before["missed issues, by label"] == "0"
+    label(*ROWS[:-2], "--true-negative", "--author", "grace")  # of the repaired data
+    assert backtest() == before
+
+
 @pytest.mark.more
 def test_people_who_contradict_each_other_are_named(root: Path) -> None:
     alert = ("--date", "2024-12-03", "--assertion", "orders.volume.min_rows")

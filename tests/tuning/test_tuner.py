@@ -444,3 +444,30 @@ def test_auto_approved_values_are_written_at_once(
     assert {"param": "LEAST", "approved_by": "@auto_approve", "id": stored.proposal.id}.items() <= (
         entry.items()
     )
+
+
+@pytest.mark.more
+def test_a_proposal_that_lets_an_earlier_known_issue_pass_says_so_and_is_reviewed(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its evidence is a period, and a person knows of an issue before it."""
+    root = str(here / "results")
+    monkeypatch.setenv("DQX_RESULTS_ROOT", root)
+    claim = "        assert num_rows() >= LEAST\n"
+    text = ORDERS.replace(claim, f"        @auto_approve\n{claim}")
+    Path("suite.dql").write_text(text)
+    counts = {n: (8 if n % 2 else 20, 0) for n in range(18)}
+    store_days(root, orders({**counts, 0: (9, 0)}), range(18))
+    about = ("Volume", "orders.volume.min_rows")
+    labels = [Label("orders_gate", day(n), *about, False, "ada") for n in range(3, 18, 2)]
+    write_labels(root, [Label("orders_gate", day(0), *about, True, "ada"), *labels])
+
+    period = ("--from", "2024-12-03", "--to", "2024-12-18")
+    printed = dql("tune", "suite.dql", *period, "--queue")
+    assert "LEAST: 10 -> 8" in printed
+    passing = "it would let pass known issues of earlier days: orders.volume.min_rows on 2024-12-01"
+    assert passing in printed
+    assert "1 proposal waits for review" in printed
+    (waiting,) = json.loads(dql("tune", "review", "suite.dql", "--format", "json"))
+    assert passing in waiting["reason"]
+    assert Path("suite.dql").read_text() == text

@@ -100,7 +100,7 @@ def backtest(
     first, last = first_and_last(since, until, last_days, default=90)
     file = writable(output, force=force)
     stored = results_of(results_root, suite.parent)
-    days = past_days(stored, name, first, last, gate=gate, map_index=map_index)
+    days = past_days(stored, name, first, last, gate=gate, map_index=map_index, as_labelled=True)
     if fill:
         given = arguments.Options((suite,), connection=connection, datasets=dataset, config=config)
         days = with_days_between(given, days, first, last)

@@ -361,7 +361,8 @@ def _offer_labels(
     node = arguments.suite_file(suite).read().valid_suite
     name = node.name.value
     last = newest_date(stored, runs_of_suite(name, None, None, gate, map_index))
-    days = past_days(stored, name, days_before(last, 179), last, gate=gate, map_index=map_index)
+    first = days_before(last, 179)
+    days = past_days(stored, name, first, last, gate=gate, map_index=map_index, as_labelled=True)
     backtest = Backtest(node, days)
     wanted = wanted_labels(backtest, truths(backtest))
     if not wanted:

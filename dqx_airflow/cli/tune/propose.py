@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -24,6 +25,7 @@ from dqx_airflow.limits import MOST_LISTED
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from dqx_airflow.dql.check import Checked
     from dqx_airflow.results.past_days import PastDay
     from dqx_airflow.results.query import StoredResults
     from dqx_airflow.tuning.proposals import Proposal
@@ -103,21 +105,57 @@ def _tuned(
 ) -> tuple[Sequence[PastDay], Sequence[Tuned], str]:
     """The past days of a suite, the results of the tuner for them, and whose labels contradict."""
     from dqx_airflow.cli.tune.labels import contradictions_text
-    from dqx_airflow.results.past_days import past_days
+    from dqx_airflow.results.past_days import issues_before, past_days
     from dqx_airflow.results.past_runs import one_gate, past_runs, runs_of_suite
     from dqx_airflow.results.stored_labels import contradictions
     from dqx_airflow.tuning.forms import tune
 
     checked = file.read()
     name = checked.valid_suite.name.value
-    days = past_days(stored, name, first, last, gate=gate)
+    days = past_days(stored, name, first, last, gate=gate, as_labelled=True)
     wanted = runs_of_suite(name, first, last, gate)
     arguments.require_days(days, stored, wanted)
     runs = past_runs(stored, wanted, ())
     its_gate = one_gate(runs)
     tuned = tune(file.text(checked), days, rules, holidays=country, gate=its_gate)
+    issues = issues_before(stored, name, first, its_gate or "")
+    if issues:
+        tuned = tuple(_with_earlier_issues(one, file, checked, issues) for one in tuned)
     opposite = contradictions(stored, [its_gate or ""], since=first, until=last)
     return days, tuned, contradictions_text(opposite)
+
+
+def _with_earlier_issues(
+    result: Tuned, file: SuiteFile, checked: Checked, issues: Sequence[PastDay]
+) -> Tuned:
+    """The result of the tuner, whose proposal names the known issues that it would let pass, of
+    days before the period.
+
+    :param issues: the days of known issues.
+    """
+    from dqx_airflow.tuning.backtest import Backtest
+    from dqx_airflow.tuning.comparison import compare_judged
+    from dqx_airflow.tuning.proposals import EARLIER_ISSUES
+
+    proposal = result.proposal
+    if proposal is None:
+        return result
+    today = Backtest(checked.valid_suite, issues)
+    proposed = today
+    if proposal.profile is not None or proposal.form is not None:
+        changed = file.changed(checked, proposal.profile, proposal.form)
+        proposed = Backtest(changed.valid_suite, issues)
+    would_be = proposed.judge(proposal.values)
+    passing = compare_judged(today, today.judge(), proposed, would_be).passing_issues
+    if not passing:
+        return result
+    named = listed([f"{name} on {on}" for name, on in passing], most=_MOST_NAMED)
+    reason = f"{result.reason}; it would let pass known issues of earlier days: {named}"
+    earlier = [{"assertion": name, "date": on.isoformat()} for name, on in passing]
+    evidence = {**proposal.evidence, EARLIER_ISSUES: earlier}
+    return replace(
+        result, reason=reason, proposal=replace(proposal, reason=reason, evidence=evidence)
+    )
 
 
 def _queue(
