@@ -41,6 +41,9 @@ def package(
     bundle = None
     if output is not None or jvm_archive is None:
         bundle = output or Path(f"dqx-airflow-{dqx_airflow.__version__}.zip")
+    for file in (bundle, jvm_archive):
+        if file is not None and file.is_dir():
+            raise RequestError(f"{file} is a folder", "give the path of a file in it")
     if not force:
         _require_replaceable(bundle, jvm_archive)
     try:

@@ -97,6 +97,14 @@ def test_a_bundle_replaces_an_earlier_one_and_no_other_file(home: Path) -> None:
     assert dql("package", "--jvm-archive", "archive.jsa").returncode == 2
 
 
+@pytest.mark.parametrize("folder", [".", "bundles", "bundles/"])
+def test_a_bundle_is_written_into_no_folder_of_its_name(home: Path, folder: str) -> None:
+    Path("bundles").mkdir()
+    for option in ("--output", "--jvm-archive"):
+        refused = dql("package", option, folder)
+        assert (refused.returncode, "is a folder" in refused.output) == (2, True)
+
+
 @pytest.mark.parametrize("command", ["run", "diff", "mutate", "tune backtest", "contract test"])
 def test_a_form_is_no_file(home: Path, command: str) -> None:
     path = "orders.yaml" if command == "contract test" else "orders.dql"
