@@ -50,7 +50,7 @@ class GatePartial(OperatorPartial):
         require_sound_instances(
             self.operator_class,
             self.kwargs,
-            [*_instances(mapped_kwargs)],
+            dict(_instances(mapped_kwargs)),
             combined=[*islice(_combined(mapped_kwargs), _MOST_COMBINED)],
         )
         return mapped
@@ -62,7 +62,10 @@ class GatePartial(OperatorPartial):
         """
         mapped = super().expand_kwargs(kwargs, strict=strict)
         if isinstance(kwargs, list | tuple):
-            own = [instance if isinstance(instance, Mapping) else {} for instance in kwargs]
+            own = {
+                f"[{at}]": instance if isinstance(instance, Mapping) else {}
+                for at, instance in enumerate(kwargs)
+            }
             require_sound_instances(self.operator_class, self.kwargs, own)
         return mapped
 
@@ -75,12 +78,15 @@ def checked_partial(partial: OperatorPartial) -> GatePartial:
     )
 
 
-def _instances(mapped: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """The instances known from the DAG: with several arguments, one for each value of each."""
+def _instances(mapped: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The instances known from the DAG, each with its index, in which a mistake is named; with
+    several arguments, one for each value of each, with the place of the value, which several
+    instances share."""
     later = dict.fromkeys(mapped, LATER)
     for name, given in mapped.items():
-        for value in _values(given):
-            yield {**later, name: value}
+        for at, value in enumerate(_values(given)):
+            index = f"[{at}]" if len(mapped) == 1 else f" with {name}[{at}]"
+            yield index, {**later, name: value}
 
 
 def _combined(mapped: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -139,7 +145,7 @@ def require_sound_partial(kind: type[Any], given: Mapping[str, Any]) -> None:
 def require_sound_instances(
     kind: type[Any],
     given: Mapping[str, Any],
-    instances: Sequence[Mapping[str, Any]],
+    instances: Mapping[str, Mapping[str, Any]],
     *,
     combined: Sequence[Mapping[str, Any]] | None = None,
 ) -> None:
@@ -147,19 +153,19 @@ def require_sound_instances(
     of them.
 
     :param given: the common arguments of all instances.
-    :param instances: the additional arguments of each of them.
+    :param instances: the additional arguments of each of them, by their index, such as `[0]`.
     :param combined: the same, if `instances` has each value but not all combinations.
     :raises GateMisconfiguredError: there are mistakes.
     """
     if get_parsing_context().task_id is not None:
         return
     task = str(given.get("task_id"))
-    first = list(enumerate(instances))[:_MOST_INSTANCES]
-    _require_none({f"{task}[{at}]": _unnamed(kind, given, own) for at, own in first})
-    together = instances if combined is None else combined
+    first = dict(islice(instances.items(), _MOST_INSTANCES))
+    _require_none({f"{task}{at}": _unnamed(kind, given, own) for at, own in first.items()})
+    together = [*instances.values()] if combined is None else combined
     targets = target_mistakes([{**given, **own} for own in together[:_MOST_INSTANCES]])
     _require_none({task: [*targets]})
-    _require_sound_given(kind, {f"{task}[{at}]": {**given, **own} for at, own in first})
+    _require_sound_given(kind, {f"{task}{at}": {**given, **own} for at, own in first.items()})
 
 
 _DIFFERS = re.compile(r"\b(ti|task_instance|map_index|task|expanded_ti_count|macros)\b")
