@@ -177,10 +177,17 @@ class Incident:
 
     @property
     def status(self) -> str:
-        """The status: `waiting`, `blocked`, `broken`, `repaired`, `accepted` or `closed`."""
+        """The status: `waiting`, `blocked`, `broken`, `repaired`, `warned`, `accepted` or `closed`.
+
+        It is `warned` if the run that let the data through has a failure of a severity that stopped
+        the gate before: a waiver covers it, or the gate is less strict now.
+        """
         if self.repair is not None:
-            is_accepted = self.repair.outcome is Outcome.ACCEPTED
-            return ACCEPTED if is_accepted else "repaired"
+            if self.repair.outcome is Outcome.ACCEPTED:
+                return ACCEPTED
+            worst = self.repair.worst_severity
+            is_as_bad = worst is not None and worst.at_least(self.last.fail_on)
+            return Outcome.WARNED.value if is_as_bad else "repaired"
         if self.closing is not None:
             return CLOSED
         return WAITING if self.question is not None else self.last.outcome.value

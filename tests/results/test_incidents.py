@@ -64,6 +64,25 @@ def test_a_slice_is_repaired_by_a_good_run_that_judges_its_failures(
 
 
 @pytest.mark.parametrize(
+    ("outcome", "worst", "fail_on", "status"),
+    [
+        (Outcome.PASSED, None, Severity.P1, "repaired"),
+        (Outcome.WARNED, Severity.P2, Severity.P1, "repaired"),  # a failure that never stopped it
+        (Outcome.WARNED, Severity.P1, Severity.P1, "warned"),  # a waiver covers it
+        (Outcome.WARNED, Severity.P1, Severity.P0, "warned"),  # the gate stops at P0 only
+        (Outcome.ACCEPTED, Severity.P1, Severity.P1, "accepted"),
+    ],
+)
+def test_data_that_still_fails_is_not_called_repaired(
+    outcome: Outcome, worst: Severity | None, fail_on: Severity, status: str
+) -> None:
+    bad = replace(_line(0, "B", 1), fail_on=Severity.P1)
+    good = replace(_line(1, "P", 1), outcome=outcome, worst_severity=worst, fail_on=fail_on)
+    (incident,) = incidents_of([bad, good])
+    assert (incident.is_open, incident.status) == (False, status)
+
+
+@pytest.mark.parametrize(
     ("bad", "good", "is_same"),
     [
         ({"rows": {"store": "zurich"}}, {"rows": {"store": "zurich"}}, True),
