@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from dqx_airflow.cli.moved import moved_option
-from dqx_airflow.cli.shell_words import shell_word
+from dqx_airflow.cli.shell_words import keep_names_open, shell_word
 from dqx_airflow.errors import DqxError, NoStoreError, RequestError, SourceError, first_line
 
 EXIT_FAILED = 1
@@ -58,6 +58,10 @@ class CommandGroup(TyperGroup):
         asked, _, shell = os.environ.get("_DQL_COMPLETE", "").partition("_")
         if asked == "complete":
             extra["obj"] = shell_word(os.environ, shell)
+        if any(word.endswith("-completion") for word in extra.get("args") or sys.argv):
+            from typer import _completion_shared
+
+            keep_names_open(_completion_shared._completion_scripts)
         return super().main(*args, **extra)
 
     def invoke(self, ctx: Any) -> Any:

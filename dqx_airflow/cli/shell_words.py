@@ -20,6 +20,25 @@ _ACTIVE = re.compile(r"""[`$\\"'!\x00-\x1f\x7f]""")
 answer, and bash inserts it as it is after an opening quote."""
 
 
+_END_OF_SCRIPT = "    return 0\n"
+_NO_SPACE = """\
+    if [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *= ]] && type compopt &>/dev/null; then
+        compopt -o nospace
+    fi
+"""
+
+
+def keep_names_open(scripts: MutableMapping[str, str]) -> None:
+    """Makes the script for bash write no space after a name that ends with `=`, which a location or
+    a value follows: `orders=`. bash 3 cannot.
+
+    :param scripts: the scripts of all shells.
+    """
+    script = scripts["bash"]
+    if _NO_SPACE not in script:
+        scripts["bash"] = script.replace(_END_OF_SCRIPT, _NO_SPACE + _END_OF_SCRIPT)
+
+
 def is_offered(value: str) -> bool:
     """Whether a value is safe in each shell. Names come from files and tables of others."""
     return _ACTIVE.search(value) is None

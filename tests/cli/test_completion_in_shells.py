@@ -8,6 +8,8 @@ import select
 import shutil
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -54,6 +56,14 @@ def test_a_shell_completes_a_name(shell: str, typed: str, shown: str, tmp_path: 
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed")
     (tmp_path / "orders.dql").write_text(SUITE)
+    with shell_of(shell, tmp_path) as terminal:
+        os.write(terminal, f"dql run orders.dql {typed}\t".encode())
+        shown_until(terminal, f"dql run orders.dql {shown}")
+
+
+@contextmanager
+def shell_of(shell: str, folder: Path) -> Iterator[int]:
+    """A terminal with a shell that completes `dql`, in a folder."""
     call, prepare = SHELLS[shell]
     with_dql = {"PATH": f"{BIN}{os.pathsep}{os.environ['PATH']}"}
     plain = {
@@ -63,13 +73,12 @@ def test_a_shell_completes_a_name(shell: str, typed: str, shown: str, tmp_path: 
     }
     process, terminal = pty.fork()
     if process == 0:
-        os.chdir(tmp_path)
+        os.chdir(folder)
         os.execvpe(call[0], call, {**os.environ, **with_dql, **plain})
     try:
         os.write(terminal, f"{prepare}\r".encode())
         shown_until(terminal, "ready1")
-        os.write(terminal, f"dql run orders.dql {typed}\t".encode())
-        shown_until(terminal, f"dql run orders.dql {shown}")
+        yield terminal
     finally:
         os.kill(process, 9)
         os.waitpid(process, 0)
@@ -84,6 +93,15 @@ def shown_until(terminal: int, wanted: str) -> None:
         is_there, _, _ = select.select([terminal], [], [], max(end - time.monotonic(), 0))
         assert is_there, f"{wanted!r} is not in {shown!r}"
         shown += os.read(terminal, 65536).decode(errors="replace")
+
+
+@pytest.mark.more
+def test_bash_writes_no_space_after_the_name_of_a_dataset(tmp_path: Path) -> None:
+    (tmp_path / "orders.dql").write_text(SUITE)
+    (tmp_path / "dqx.toml").write_text('[datasets.orders]\npath = "lake/orders"\n')
+    with shell_of("bash", tmp_path) as terminal:
+        os.write(terminal, b"dql run orders.dql --dataset ord\tlake/ord")
+        shown_until(terminal, "dql run orders.dql --dataset orders=lake/ord")
 
 
 @pytest.mark.parametrize(
