@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
 from typing import Any, TypeAlias
@@ -216,18 +216,37 @@ def _labels_and_runs(
         if label.place in runs
     ]
     elsewhere = [label for label in labels if label.run_id not in (None, runs[label.place])]
-    found: dict[tuple[str, str, str], schema.Row] = {}
-    if elsewhere:
-        ids = {label.run_id or "" for label in elsewhere}
-        ids |= {runs[label.place] for label in elsewhere}
-        where = [is_in("run_id", ids), *of_dates(since, until)]
-        for row in results.select(schema.RESULTS, _OF_FINDINGS, where):
-            found[row["run_id"], row["check"], row["name"]] = row
+    ids = {runs[label.place] for label in elsewhere}
+    found = _findings(results, elsewhere, ids)
     for label in labels:
-        seen = found.get((label.run_id or "", label.check, label.name))
-        now = found.get((runs[label.place], label.check, label.name))
-        is_own = label.run_id in (None, runs[label.place])
-        yield label, is_own or (seen is not None and now is not None and _is_same(seen, now))
+        yield label, _is_about(label, runs[label.place], found)
+
+
+_Findings: TypeAlias = Mapping[tuple[str, str, str], schema.Row]
+"""What runs have found, by their ids, checks and names of assertions."""
+
+
+def _findings(
+    results: StoredResults, labels: Sequence[Label], run_ids: Collection[str] = ()
+) -> _Findings:
+    """What the labelled runs have found, and other runs on the same days."""
+    if not labels:
+        return {}
+    ids = {label.run_id or "" for label in labels} | {*run_ids}
+    days = [label.date for label in labels]
+    where = [is_in("run_id", ids), *of_dates(min(days), max(days))]
+    rows = results.select(schema.RESULTS, _OF_FINDINGS, where)
+    return {(row["run_id"], row["check"], row["name"]): row for row in rows}
+
+
+def _is_about(label: Label, run_id: str | None, found: _Findings) -> bool:
+    """Whether a label is about the verdict of a run: given for it, or for one that has found the
+    same. One without a run, of an older version, is about each."""
+    if label.run_id is None or run_id is None or label.run_id == run_id:
+        return True
+    seen = found.get((label.run_id, label.check, label.name))
+    now = found.get((run_id, label.check, label.name))
+    return seen is not None and now is not None and _is_same(seen, now)
 
 
 _SUM_DIFFERS = 1e-9
@@ -259,15 +278,26 @@ def contradictions(
 
     :raises StoreError: the store exists and cannot be read.
     """
+    results = opened(results)
     by_verdict: defaultdict[LabelKey, list[Label]] = defaultdict(list)
     for label in read_labels(results, gates=gates, since=since, until=until, all_versions=True):
         by_verdict[label.key].append(label)
-    found = []
-    for *earlier, last in by_verdict.values():
-        others = [label for label in earlier if label.author != last.author]
+    opposite = {
+        key: labels
+        for key, labels in by_verdict.items()
+        if len({label.ground_truth for label in labels}) > 1
+    }
+    found = _findings(results, [label for labels in opposite.values() for label in labels])
+    pairs = []
+    for *earlier, last in opposite.values():
+        others = [
+            label
+            for label in earlier
+            if label.author != last.author and _is_about(label, last.run_id, found)
+        ]
         if others and others[-1].ground_truth != last.ground_truth:
-            found.append((last, others[-1]))
-    return tuple(found)
+            pairs.append((last, others[-1]))
+    return tuple(pairs)
 
 
 def _mapped_runs(results: StoredResults, wanted: RunsWanted) -> dict[str, int]:

@@ -149,6 +149,14 @@ def test_a_label_is_about_what_its_author_saw(
         assert len(alerts("--unlabeled")) == 7
 
 
+@pytest.mark.more
+def test_labels_of_different_data_do_not_contradict_each_other(root: Path) -> None:
+    label(*ROWS, "--false-positive")
+    store_days(str(root), orders({**COUNTS, 2: (2, 0)}), range(2, 3))
+    assert label(*ROWS[:-2], "--author", "grace", "--true-positive") == "1 labeled\n"
+    assert "what grace said" in label(*ROWS, "--false-positive")  # now of the same data
+
+
 def test_what_people_labelled_stays_evidence_after_a_repair(root: Path) -> None:
     """A known issue is judged by the data that had it, not by that which replaced it."""
     label(*ROWS, "--true-positive")
