@@ -53,6 +53,11 @@ _OPENING = (yaml.MappingStartEvent, yaml.SequenceStartEvent)
 _TAG_PREFIX = "tag:yaml.org,2002:"
 
 
+def is_read_as_text(text: str) -> bool:
+    """Whether a scalar without quotes is a string."""
+    return isinstance(_resolved(text), str)
+
+
 def _resolved(text: str) -> Plain:
     if _NULL.fullmatch(text):
         return None

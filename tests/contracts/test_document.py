@@ -7,11 +7,13 @@ import re
 from typing import get_args
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.document import DEEPEST, Document, find, plain_value
+from dqx_airflow.contracts.export.exported import yaml_text
 from dqx_airflow.contracts.mistakes import MistakeName
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.contracts.yaml_reader import MOST_NODES, read_document
@@ -208,6 +210,19 @@ def test_every_node_has_its_span() -> None:
     node = find(root, ("models", "orders", "tags", 1))
     assert node is not None
     assert (node.span.line, node.span.column, node.span.end_column) == (3, 15, 20)
+
+
+NUMBER_LIKE = st.text(alphabet="0123456789_.+-eExXoOabfinsn~:T ", min_size=1, max_size=9)
+"""Codes with leading zeros, exponents, other bases, versions, times: many are no number in one of
+the versions of YAML."""
+
+
+@given(st.one_of(NUMBER_LIKE, st.text(st.characters(exclude_categories=["Cs"]))))
+@settings(max_examples=300)
+def test_a_string_that_is_written_is_read_back_in_both_versions_of_yaml(text: str) -> None:
+    written = yaml_text({"enum": [text], text: "x"})
+    assert plain_value(document(written).root) == {"enum": [text], text: "x"}
+    assert yaml.safe_load(written) == {"enum": [text], text: "x"}
 
 
 @given(st.text())

@@ -15,15 +15,17 @@ from typer.testing import CliRunner, Result
 from dqx_airflow.api.contract import Contract
 from dqx_airflow.api.database import SparkDatabase
 from dqx_airflow.cli.main import app
+from dqx_airflow.contracts.demands import OneOf
 from dqx_airflow.contracts.drafting import common_pattern, draft_text
 from dqx_airflow.contracts.enforcement.contract_datasets import dataset_settings
+from dqx_airflow.contracts.export import odcs
 from dqx_airflow.contracts.field_types import spark_type
 from dqx_airflow.contracts.model import Contract as Read
 from dqx_airflow.contracts.model import Dialect
 from dqx_airflow.contracts.read import read_contract
 from dqx_airflow.errors import DatasetError
 from dqx_airflow.values import SourceFile, Status
-from tests.contracts.drafted_tables import orders, write
+from tests.contracts.drafted_tables import ROWS, orders, write
 from tests.markdown_cases import Case, cases
 
 FORMATS = ("delta", "parquet", "csv", "json")
@@ -162,6 +164,21 @@ def test_numbers_with_leading_zeros_are_strings(here: Path) -> None:
     text = drafted(here / "shops.csv", "--format", "fabric")
     assert "name: zip\n        type: string" in text
     assert "name: floor\n        type: bigint" in text
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_codes_that_look_like_numbers_are_strings_in_a_draft(dialect: str, here: Path) -> None:
+    codes = ("07", "08", "1e3")
+    table = pa.table({"code": [codes[number % 3] for number in range(ROWS)]})
+    text = drafted(write(table, here, "parquet"), "--format", dialect)
+    contract = read_contract(SourceFile("drafted.yaml", text)).contract
+    assert contract is not None
+    listed = [rule.demand for _, _, rule in contract.rules() if isinstance(rule.demand, OneOf)]
+    assert listed == [OneOf(codes)]
+    exported = odcs.document(contract).text
+    again = read_contract(SourceFile("exported.yaml", exported)).contract
+    assert again is not None
+    assert OneOf(codes) in [rule.demand for _, _, rule in again.rules()]
 
 
 def test_folders_of_partitions_are_columns(here: Path) -> None:

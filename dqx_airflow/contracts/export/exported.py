@@ -10,6 +10,7 @@ from typing import Any
 import yaml
 
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule, Treatment
+from dqx_airflow.contracts.yaml_reader import is_read_as_text
 from dqx_airflow.values.exact import WrittenFloat
 
 
@@ -77,7 +78,11 @@ class _Dumper(yaml.SafeDumper):
 
 
 def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
-    style = "|" if "\n" in text else None
+    style = None
+    if "\n" in text:
+        style = "|"
+    elif not is_read_as_text(text):
+        style = "'"  # `08` and `1e3` are strings in YAML 1.1, which PyYAML writes
     return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
