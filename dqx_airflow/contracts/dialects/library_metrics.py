@@ -9,7 +9,7 @@ from typing import Any
 from dqx_airflow.contracts import demands as kinds
 from dqx_airflow.contracts.dialects import foreign
 from dqx_airflow.contracts.dialects.rule_names import slug
-from dqx_airflow.contracts.model import column_path
+from dqx_airflow.contracts.model import dotted_path, parts_of, plain_name
 from dqx_airflow.diagnostics.diagnostic import slip_of
 from dqx_airflow.errors import NoCounterpartError
 
@@ -122,10 +122,10 @@ def _duplicate_values(check: foreign.Check) -> foreign.Demands:
     names = check.keys.get("properties", [])
     if not isinstance(names, list):
         raise NoCounterpartError("properties is not a list")
-    columns = tuple(column_path(str(name)) for name in names)
+    columns = tuple(dotted_path(str(name)) for name in names)
     if check.column is not None:
-        own = {(check.column,), (check.column.rpartition(".")[2],)}
-        if columns and columns not in own:
+        own = (plain_name(check.column), parts_of(check.column)[-1])
+        if columns and (len(columns) > 1 or plain_name(columns[0]) not in own):
             raise NoCounterpartError(
                 f"its properties are not {check.column} alone: leave them out, or move the rule to "
                 "the quality of the model"

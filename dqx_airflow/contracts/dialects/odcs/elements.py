@@ -37,15 +37,13 @@ _OUTSIDE = re.compile(r"(?P<file>[^#]+\.ya?ml)#(?P<inside>.*)", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Element:
-    """A property of an object: its model, and its column as DQL writes it.
+    """A property of an object: its model, and its column in the data as DQL writes it.
 
-    `name` is its name in the data, `path` leads to it through the enclosing structs. `is_time`: it
-    holds dates or timestamps.
+    `path` leads to it through the enclosing structs. `is_time`: it holds dates or timestamps.
     """
 
     model: str
     path: str
-    name: str
     is_time: bool = False
 
 
@@ -94,7 +92,7 @@ class Elements:
             )
         if outside is None and model in self.objects:
             return self.named(inside)
-        return Element(model, dotted_path(path), path)
+        return Element(model, dotted_path(path))
 
 
 def elements_of(reading: ClauseReader) -> Elements:
@@ -108,7 +106,7 @@ def elements_of(reading: ClauseReader) -> Elements:
         for way in _below(reading, item, ()):
             names, columns, inner_ids, times = zip(*way, strict=True)
             path = ".".join(map(column_path, columns))
-            element = Element(model, path, columns[-1], is_time=times[-1])
+            element = Element(model, path, is_time=times[-1])
             by_name[".".join((model, *names))] = element
             for owner, inner in product((model, table), (names, columns)):
                 if owner is not None:

@@ -11,6 +11,7 @@ from dqx_airflow.contracts.dialects.quality import read_quality
 from dqx_airflow.contracts.dialects.rule_names import PlacedRule
 from dqx_airflow.contracts.document import Entry, Mapping, Node, Scalar, Sequence, show_path
 from dqx_airflow.contracts.mistakes import mistake
+from dqx_airflow.contracts.model import plain_name
 
 
 def read_rules(
@@ -56,7 +57,9 @@ def _as_metric(reading: OdcsReading, rule: Mapping) -> Mapping:
                 match entries.get("query"):
                     case Entry(node=Scalar(text=text) as query) as entry:
                         bare = text.strip().rstrip(";")
-                        number = "".join(("SELECT CAST((", bare, ") AS INT)"))
+                        # A comment reaches to the end of its line.
+                        end = "\n" if "--" in bare else ""
+                        number = "".join(("SELECT CAST((", bare, end, ") AS INT)"))
                         entries["query"] = replace(entry, node=replace(query, text=number))
     match entries.get("arguments"):
         case Entry(node=Mapping(entries=given) as arguments) as outer:
@@ -70,8 +73,8 @@ def _as_metric(reading: OdcsReading, rule: Mapping) -> Mapping:
 
 
 def _column(reading: OdcsReading, item: Node) -> Node:
-    """The name of the column of a property in the data."""
+    """The column of a property in the data; of a nested one `address.city`, its path."""
     if not isinstance(item, Scalar):
         return item
     element = reading.elements.by_name.get(f"{reading.model}.{item.text}")
-    return replace(item, value=item.text if element is None else element.name)
+    return replace(item, value=item.text if element is None else plain_name(element.path))

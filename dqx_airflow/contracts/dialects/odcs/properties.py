@@ -279,8 +279,9 @@ def _with_parts(reading: OdcsReading, node: Mapping, item: Field, spark_type: st
     _mark_empty_parts(reading, node)
     properties = tuple(reading.mappings(node, "properties"))
     if properties and item.type == "struct":
-        fields = (read_property(reading, inner, item.path) for inner in properties)
-        return replace(item, fields=_demanded(reading, node, fields))
+        fields = tuple(read_property(reading, inner, item.path) for inner in properties)
+        names = tuple(inner.text("name") or "" for inner in properties)
+        return replace(item, fields=_demanded(reading, node, names, fields))
     for inner in properties:
         reading.unsupported(inner, f"a value of type {spark_type} has no properties")
     _demanded(reading, node)  # none of the properties that it requires is described
@@ -319,18 +320,24 @@ def _part_of_map(reading: OdcsReading, entries: Mapping, key: str, item: Field) 
 
 
 def _demanded(
-    reading: ClauseReader, node: Mapping, fields: Iterable[Field] = ()
+    reading: ClauseReader, node: Mapping, names: Iterable[str] = (), fields: Iterable[Field] = ()
 ) -> tuple[Field, ...]:
-    """The fields of an object; fields that its options require are never NULL."""
+    """The fields of an object; fields that its options require are never NULL.
+
+    :param names: the names of the properties, which may differ from their names in the data.
+    """
     options = reading.mapping(node, "logicalTypeOptions")
-    marks = {item.text: item for item in options.scalars("required")}
-    demanded = []
-    for item in fields:
-        mark = marks.pop(item.name, None)
-        required = () if mark is None else (reading.rule("required", demands.Required(), mark),)
-        demanded.append(replace(item, rules=with_unique_names((*item.rules, *required))))
-    for mark in marks.values():
-        reading.unsupported(mark, f"the object has no property '{mark.text}'")
+    demanded = list(fields)
+    places = {item.name: place for place, item in enumerate(demanded)}
+    places |= {name: place for place, name in enumerate(names)}
+    for text, mark in {item.text: item for item in options.scalars("required")}.items():
+        place = places.get(text)
+        if place is None:
+            reading.unsupported(mark, f"the object has no property '{text}'")
+            continue
+        item = demanded[place]
+        rule = reading.rule("required", demands.Required(), mark)
+        demanded[place] = replace(item, rules=with_unique_names((*item.rules, rule)))
     return tuple(demanded)
 
 
