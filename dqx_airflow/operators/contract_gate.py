@@ -92,8 +92,9 @@ class ContractGateOperator(GateOperator):
         self.strict = strict
         self.unsupported = unsupported
         self.variables = variables
-        self._written |= ContractGateOperator.own_arguments.written_in(self)
-        self.open_settings += ContractGateOperator.own_arguments.open_settings_of(self)
+        own_settings = ContractGateOperator.own_arguments.open_settings_of(self)
+        self.open_settings += own_settings
+        self._written |= ContractGateOperator.own_arguments.written_in(self, own_settings)
 
     own_arguments = declared_arguments(__init__, inherited=["datasets"])
     settings = (*GateOperator.settings, *own_arguments.settings)

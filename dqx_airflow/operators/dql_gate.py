@@ -58,8 +58,9 @@ class DqlGateOperator(GateOperator):
         super().__init__(**kwargs)
         self.suite = suite
         self.shadow = shadow
-        self._written |= DqlGateOperator.own_arguments.written_in(self)
-        self.open_settings += DqlGateOperator.own_arguments.open_settings_of(self)
+        own_settings = DqlGateOperator.own_arguments.open_settings_of(self)
+        self.open_settings += own_settings
+        self._written |= DqlGateOperator.own_arguments.written_in(self, own_settings)
 
     own_arguments = declared_arguments(__init__)
     settings = (*GateOperator.settings, *own_arguments.settings)

@@ -354,8 +354,8 @@ class GateOperator(SparkJobOperator):
         self.on_warning_callback = on_warning_callback
         self.deferrable = is_deferrable(deferrable, submit)
         self._date_template = date
-        self._written = GateOperator.common_arguments.written_in(self)
         self.open_settings = GateOperator.common_arguments.open_settings_of(self)
+        self._written = GateOperator.common_arguments.written_in(self, self.open_settings)
 
     common_arguments: ClassVar[DeclaredArguments] = declared_arguments(__init__, inherited=["name"])
     """The arguments of all gates, as the constructor declares them."""

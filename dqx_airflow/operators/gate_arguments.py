@@ -6,7 +6,7 @@ The signature of a constructor is the only list of its arguments.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeAlias, TypeVar
 
@@ -44,10 +44,13 @@ class DeclaredArguments:
         """The names of all arguments."""
         return tuple(self.types)
 
-    def written_in(self, gate: Any) -> dict[str, Any]:
-        """The templated arguments of a gate as they are before they are rendered, and the settings
-        that are templates, by name; without those that are None."""
-        names = (*self.templated, *self.open_settings_of(gate))
+    def written_in(self, gate: Any, open_settings: Iterable[str]) -> dict[str, Any]:
+        """The templated arguments of a gate as they are before they are rendered, and its settings
+        that are templates, by name; without those that are None.
+
+        :param open_settings: the names of these settings.
+        """
+        names = (*self.templated, *open_settings)
         return {name: given for name in names if (given := getattr(gate, name)) is not None}
 
     def open_settings_of(self, gate: Any) -> tuple[str, ...]:
