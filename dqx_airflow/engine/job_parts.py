@@ -155,10 +155,13 @@ def _labels_of(
     key = part.request.run_key
     datasets = {(one.check, one.name): one.datasets for one in part.assertions}
     labels: dict[str, dict[date, bool]] = {}
-    if not read_labels(results, gates=[key.gate], since=since, until=until):
+    stored = read_labels(results, gates=[key.gate], since=since, until=until)
+    if not stored:
         return labels
     runs = counting_runs(results, RunsWanted([key.gate], since=since, until=until))
-    for label in labels_of_runs(results, runs):
+    # Of a day without a run, as of a pruned one, nothing else is known than its label.
+    of_other_days = [label for label in stored if label.place not in runs]
+    for label in (*of_other_days, *labels_of_runs(results, runs)):
         if label.map_index != key.map_index:
             continue
         for dataset in datasets.get((label.check, label.name), ()):
