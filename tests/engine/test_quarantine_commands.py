@@ -258,6 +258,31 @@ def test_repaired_rows_return_once_and_the_others_stay(
 
 
 @pytest.mark.slow
+def test_rows_that_the_target_has_no_room_for_stay_in_quarantine(
+    spark: Any, gate: GateRequest, tmp_path: Path, release: Callable[..., tuple[int, str]]
+) -> None:
+    """Its demands hold for repaired rows as they do for those of a gate."""
+    silver = str(tmp_path / "silver")
+    columns = [*orders(TODAY).schema]
+    columns[2] = columns[2].with_metadata({"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"})
+    DeltaTable.create(silver, pa.schema(columns))
+    run_gates(replace(gate, more=()).parts, lambda _: spark)
+    assert ids(tmp_path / "silver") == [1, 4]
+    repair(tmp_path)
+    held = DeltaTable(str(tmp_path / "quarantine"))
+    held.update({"name": "'robert'"}, predicate="id = 2")
+    code, said = release()
+    assert code != 0
+    words = " ".join(said.split())
+    assert """'name' is varchar(3), and rows have longer strings: {"id":2}""" in words
+    assert (ids(tmp_path / "silver"), ids(tmp_path / "quarantine")) == ([1, 4], [2, 3, 5, 5])
+    held = DeltaTable(str(tmp_path / "quarantine"))
+    held.update({"name": "'bob'"}, predicate="id = 2")
+    release()
+    assert (ids(tmp_path / "silver"), ids(tmp_path / "quarantine")) == ([1, 2, 4], [3, 5, 5])
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("is_after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize(
     "at",

@@ -37,6 +37,7 @@ from dqx_airflow.engine.scan.frames import ReferenceTables, rows_of
 from dqx_airflow.engine.session.concurrency import jobs_called
 from dqx_airflow.engine.session.sail import require_spark
 from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.engine.sources.delta_files import struct_of
 from dqx_airflow.engine.sources.delta_table import frame_of_parts, log_for
 from dqx_airflow.engine.sources.listing import DataFile, absolute
 from dqx_airflow.engine.sources.logged_files import LoggedFiles
@@ -430,7 +431,9 @@ class Release:
         receipts = replace(self.receipts, judged=[(request, ()) for request, _ in self.suites])
         to = to.with_statement(receipts, self.facts)
         columns = list(table.metadata().partition_columns)
-        files = promotion.write_promoted(to, typed.select(*names), f"released-{named}", columns)
+        released = typed.select(*names)
+        to.check_demands(struct_of(table), released)
+        files = promotion.write_promoted(to, released, f"released-{named}", columns)
         if files.rows != marked or self._promoted(to) != known:
             raise to.failed("another release, or the gate, has run at the same time", "try again")
         if files.counted:

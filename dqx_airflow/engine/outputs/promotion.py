@@ -135,7 +135,9 @@ def _require_columns_and_order(target: PromotionTarget) -> Mapping[str, int]:
 
     :raises PromotionError: the target has other columns, or a later run has already promoted.
     """
-    target.check_columns(target.spark.table(target.named).schema)
+    struct = target.spark.table(target.named).schema
+    target.check_columns(struct)
+    target.check_demands(struct)
     numbers = target.check_slice(None)
     if numbers.get(f"dqx:promote:{target.replaced.region.name}", -1) > target.order:
         raise target.late()
@@ -218,6 +220,7 @@ def _commit(target: PromotionTarget, folder: str) -> None:
     if done is not None and done > target.order:
         raise target.late()
     target.check_columns(struct_of(table))
+    target.check_demands(struct_of(table))
     columns = list(table.metadata().partition_columns)
     log = log_for(target.spark, table, target.location, target.dataset.dates)
     replaced = log.files_of(target.replaced.on, target.replaced.values)
@@ -461,10 +464,12 @@ def _check(target: PromotionTarget) -> None:
                 target.check_columns(struct_of(table))
                 target.check_partition_columns(table)
                 target.check_slice(table)
+                target.check_demands(struct_of(table))
         elif target.is_there():
             target.check_columns(target.spark.table(target.named).schema)
             target.check_partition_columns(None)
             target.check_slice(None)
+            target.check_demands(target.spark.table(target.named).schema)
 
 
 def _promote(target: PromotionTarget, receipts: ReceiptWriter) -> Promotion:

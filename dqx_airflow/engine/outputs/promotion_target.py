@@ -22,6 +22,7 @@ from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.engine.outputs import promoted_slices
 from dqx_airflow.engine.outputs.promoted_slices import Region
 from dqx_airflow.engine.outputs.shown_rows import shown_cell
+from dqx_airflow.engine.outputs.target_demands import demands_on_values
 from dqx_airflow.engine.scan.frames import rows_of
 from dqx_airflow.engine.session.sail import INSTEAD, engine_version, sail_version
 from dqx_airflow.engine.session.spark_session import TIME_ZONE, is_in_utc
@@ -386,8 +387,14 @@ class PromotionTarget:
         )
 
     def _shown_row(self, rows: DataFrame, column: str) -> str:
-        """The first row for a message: its keys, or else its columns, without the column at
-        fault."""
+        """The first row for a message, as `_row_as_json` has it."""
+        shown = self._row_as_json(column)
+        found = rows.selectExpr(shown).limit(1).collect() if shown else []
+        return f": {found[0][0]}" if found else ""
+
+    def _row_as_json(self, column: str) -> str:
+        """Spark SQL for a row in a message: its keys, or else its columns, without the column at
+        fault; empty without any."""
         ref, schema = self.dataset.ref, self.dataset.schema
         places = {name: schema.find(name) for name in ref.keys or self.dataset.struct.names}
         cells = [
@@ -398,9 +405,7 @@ class PromotionTarget:
         ]
         if not cells:
             return ""
-        shown = f"to_json(named_struct({', '.join(cells[:_MOST_CELLS])}), {_WITH_NULLS})"
-        found = rows.selectExpr(shown).limit(1).collect()
-        return f": {found[0][0]}" if found else ""
+        return f"to_json(named_struct({', '.join(cells[:_MOST_CELLS])}), {_WITH_NULLS})"
 
     def check_columns(self, struct: StructType) -> None:
         """Rejects other columns in the target than in the dataset.
@@ -416,6 +421,33 @@ class PromotionTarget:
                 f"and in the dataset {wanted.get(differing[0], 'not there')}",
                 "change the columns of the table first: a promotion does not",
             )
+
+    def check_demands(self, struct: StructType, frame: DataFrame | None = None) -> None:
+        """Rejects rows with values that the target has no room for: NULL where it is NOT NULL, and
+        strings longer than its `char(n)` and `varchar(n)`.
+
+        :param struct: the columns of the target.
+        :param frame: the rows to add; by default those of the dataset.
+        :raises RefusedPromotionError: there are such rows.
+        """
+        demands = tuple(demands_on_values(struct))
+        if not demands:
+            return
+        rows = self.replaced.frame() if frame is None else frame
+        # In one aggregate: Sail filters by no array of a file.
+        measured = []
+        for demand in demands:
+            shown = self._row_as_json(demand.column) or "CAST(NULL AS string)"
+            measured.append(f"count_if({demand.condition})")
+            measured.append(f"min(CASE WHEN {demand.condition} THEN {shown} END)")
+        found = rows.selectExpr(*measured).collect()[0]
+        for demand, count, row in zip(demands, found[::2], found[1::2], strict=True):
+            if count:
+                shown = f": {row}" if row else ""
+                raise RefusedPromotionError(
+                    f"its column {demand.broken}{shown}",
+                    "mend the rows, or change the columns of the table: a promotion does not",
+                )
 
     def check_partition_columns(self, table: DeltaTable | None) -> None:
         """Rejects a target of nothing but partition columns: files hold the others.

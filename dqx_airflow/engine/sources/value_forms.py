@@ -14,7 +14,7 @@ from dqx_airflow.metrics.spark_values import FLOATING
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.types import parts_of
 
-_CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
+CHAR_TYPE = "__CHAR_VARCHAR_TYPE_STRING"
 """The key of the metadata with the type of a column that Spark takes for a string."""
 _CHAR = re.compile(r"\bchar\([0-9]+\)")
 _MAP = re.compile("map<")
@@ -37,7 +37,7 @@ def in_one_form(opened: OpenDataset, *, of_sail: bool = False) -> OpenDataset:
     fields: list[StructField] = []
     char_types: dict[str, str] = {}
     for column in opened.struct.fields:
-        kind = column.metadata.get(_CHAR_TYPE, "")
+        kind = column.metadata.get(CHAR_TYPE, "")
         if kind.startswith("char("):
             char_types[column.name] = kind
         name = quote_name(column.name)
