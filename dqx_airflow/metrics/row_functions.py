@@ -10,7 +10,7 @@ from typing import Any
 
 from dqx_airflow.metrics import types
 from dqx_airflow.metrics.spark_values import date_in, order_key, rounded_half_up, timestamp_of
-from dqx_airflow.metrics.sql import negated_decimal
+from dqx_airflow.metrics.sql import BEGINS_WITH_DAY, negated_decimal, quote_literal
 
 _TEXT = frozenset({types.Family.TEXT})
 _NUMBER = frozenset({types.Family.NUMBER})
@@ -30,11 +30,11 @@ class RowFunction:
     type of the result for the types of the arguments, and for the text of such literals;
     `in_python` the result for their values. If one of these is NULL, so is the result, unless the
     function `takes_null`. `of_bigint` is the SQL for integers, cast to bigint before, `of_floats`
-    the SQL for an array of floating-point numbers, `of_decimal` for a decimal, its type and the
-    other arguments. `lost` is the reason for no result although the arguments have values, which is
-    possible only for the types in `loses`. A function `gives_own_type` if its SQL has to be cast to
-    a decimal of the size that `type_of` returns: Spark's own size also depends on the values of
-    arguments.
+    the SQL for an array of floating-point numbers, `of_text` for a string, `of_decimal` for a
+    decimal, its type and the other arguments. `lost` is the reason for no result although the
+    arguments have values, which is possible only for the types in `loses`. A function
+    `gives_own_type` if its SQL has to be cast to a decimal of the size that `type_of` returns:
+    Spark's own size also depends on the values of arguments.
     """
 
     name: str
@@ -49,6 +49,7 @@ class RowFunction:
     takes_null: bool = False
     of_bigint: Callable[..., str] | None = None
     of_floats: Callable[..., str] | None = None
+    of_text: Callable[..., str] | None = None
     of_decimal: Callable[..., str] | None = None
     lost: str | None = None
     loses: frozenset[str] = frozenset()
@@ -69,6 +70,12 @@ def _of_text(
     return RowFunction(name, doc, _called(sql), _TEXT, lambda _: gives, in_python)
 
 
+def _with_day(text: str, sql: str) -> str:
+    """SQL that is NULL for a string without a day: Spark would take a time for one of today, and
+    years of more digits than others have for years."""
+    return f"CASE WHEN {text} RLIKE {quote_literal(BEGINS_WITH_DAY)} THEN {sql} END"
+
+
 def _of_timestamp(name: str, doc: str, take: Callable[[datetime], int]) -> RowFunction:
     # TRY_CAST, since a string that is not a date would end the whole scan in ANSI mode.
     def sql(timestamp: str) -> str:
@@ -79,16 +86,21 @@ def _of_timestamp(name: str, doc: str, take: Callable[[datetime], int]) -> RowFu
         return None if timestamp is None else take(timestamp)
 
     return RowFunction(
-        *(name, doc, sql, _MOMENT, lambda _: "int", in_python), lost=_NO_MOMENT, loses=_TEXTS
+        *(name, doc, sql, _MOMENT, lambda _: "int", in_python),
+        of_text=lambda text: _with_day(text, sql(text)),
+        lost=_NO_MOMENT,
+        loses=_TEXTS,
     )
 
 
 def _weekday(name: str, doc: str) -> RowFunction:
     # Sunday is 1 for `dayofweek`, which every engine counts alike.
     from_sunday = _of_timestamp("dayofweek", doc, datetime.isoweekday)
-    return replace(
-        from_sunday, name=name, sql=lambda moment: f"(pmod({from_sunday.sql(moment)} + 5, 7) + 1)"
-    )
+
+    def sql(moment: str) -> str:
+        return f"(pmod({from_sunday.sql(moment)} + 5, 7) + 1)"
+
+    return replace(from_sunday, name=name, sql=sql, of_text=lambda text: _with_day(text, sql(text)))
 
 
 def _abs(value: Any) -> Any:
@@ -254,6 +266,7 @@ _ENTRIES = (
         _MOMENT,
         type_of=lambda _: "date",
         in_python=_date,
+        of_text=lambda text: _with_day(text, f"TRY_CAST({text} AS DATE)"),
         lost=_NO_MOMENT,
         loses=_TEXTS,
     ),

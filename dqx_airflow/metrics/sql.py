@@ -104,6 +104,11 @@ OPTIONS = {
 """File options by which timestamps have another format than ISO 8601."""
 
 
+BEGINS_WITH_DAY = ended(f"(?s)^{_BLANKS}{_YEAR}(-[0-9]{{1,2}}(-[0-9]{{1,2}}([ T].*)?)?)?{_BLANKS}$")
+"""A pattern for strings with a date, or its beginning, in the years from 1 to 9999, and whatever
+follows it."""
+
+
 def whole_pattern(kind: str) -> str:
     """The pattern of a type with optional surrounding spaces."""
     return f"(?s)^{_BLANKS}{PATTERNS[kind]}{_BLANKS}$"

@@ -280,6 +280,8 @@ def _call_sql(function: RowFunction, arguments: Sequence[RowValue]) -> str:
         return function.of_bigint(first.sql if is_wide else f"CAST({first.sql} AS BIGINT)", *rest)
     if function.of_floats is not None and first.type in ("array<float>", "array<double>"):
         return function.of_floats(first.sql)
+    if function.of_text is not None and family_of(first.type) is Family.TEXT:
+        return function.of_text(first.sql, *rest)
     return function.sql(first.sql, *rest)
 
 
