@@ -81,7 +81,9 @@ def constant_quantities(constants: Iterable[nodes.Constant]) -> dict[str, Quanti
     return quantities
 
 
-def check_units(claim: nodes.Claim, constants: Mapping[str, Quantity]) -> Iterator[Diagnostic]:
+def check_units(
+    claim: nodes.Claim, tolerance: nodes.Number | None, constants: Mapping[str, Quantity]
+) -> Iterator[Diagnostic]:
     """The mismatches in a valid assertion over metrics; none for other claims."""
     if not isinstance(claim, nodes.Measure):
         return
@@ -93,6 +95,21 @@ def check_units(claim: nodes.Claim, constants: Mapping[str, Quantity]) -> Iterat
             checker.misfit(claim.expression, subject, bound, quantity, claim)
             break
     yield from checker.found
+    if tolerance is not None and not checker.found:
+        yield from _check_tolerance(claim, subject, tolerance)
+
+
+def _check_tolerance(
+    claim: nodes.Measure, subject: Quantity, tolerance: nodes.Number
+) -> Iterator[Diagnostic]:
+    """The mismatch of a percentage as a tolerance of what is no share: it would be a hundredth of a
+    row, not a share of the rows."""
+    if tolerance.unit is not nodes.Unit.PERCENT or _fit(subject, Quantity.PERCENTAGE):
+        return
+    what = show(claim.expression)
+    message = f"{what} is {subject.value}, its tolerance of {show(tolerance)} is a percentage"
+    help_line = "a tolerance is a difference, not a share of the value: write `tolerance 10`"
+    yield Diagnostic(message, tolerance.span, code="E112", help=help_line)
 
 
 @dataclass(slots=True)

@@ -45,7 +45,7 @@ class MeaningChecker:
             return
         for where in filters_over(check, assertion):
             yield from satisfiability.check_rows(where, where.span, self.ranges, is_filter=True)
-        misfits = tuple(quantities.check_units(claim, self.quantities))
+        misfits = tuple(quantities.check_units(claim, assertion.tolerance, self.quantities))
         yield from misfits
         if misfits or is_scaled:
             return
