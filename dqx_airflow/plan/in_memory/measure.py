@@ -79,6 +79,8 @@ def _is_same(pair: schema_check.ColumnPair, left: Any, right: Any, margin: Numbe
     b = spark_values.metric_value(right)
     if a is None or b is None or isinstance(a, str) or isinstance(b, str):
         return False
+    if pair.is_floating:
+        return is_within(float(a), float(b), margin)
     return is_within(a, b, margin)
 
 
