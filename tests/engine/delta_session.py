@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -12,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from dqx_airflow.api.validated import read_validated
 from dqx_airflow.engine.job import run_gates
@@ -49,6 +51,7 @@ def main(jars: str, folder: str) -> None:
     catalog_tables(spark, ids)
     promotions(spark, folder)
     partitions(spark, folder)
+    missing_values(spark, folder)
 
 
 def deleted_rows(spark: Any, ids: Any, path: str) -> None:
@@ -388,6 +391,42 @@ def partitions(spark: Any, folder: str) -> None:
     found = spark.table("by_time").selectExpr("unix_micros(at)").distinct().collect()
     assert [row[0] for row in found] == [1_709_380_800_000_000]
     spark.conf.set(zone, "UTC")
+
+
+def missing_values(spark: Any, folder: str) -> None:
+    """NULL where the table has none, by another writer: found where its files are read as they are,
+    and an error where Spark's source would read another value, if the log has it."""
+    item = pa.field("element", pa.int64(), nullable=False)
+    columns = pa.schema([pa.field("id", pa.int64(), nullable=False), ("items", pa.list_(item))])
+    rows = pa.table({"id": [1, None], "items": [[1], [None]]})
+    text = "assert null_count(id) == 0 assert each row: every(items, item is not null)"
+    suite = SourceFile("s", f'suite "S" {{ check "C" on orders {{ {text} }} }}')
+    for name, properties in (("plain", ""), ("deleting", "'delta.enableDeletionVectors' = true")):
+        path = f"{folder}/missing_{name}"
+        DeltaTable.create(path, columns)
+        if properties:
+            spark.sql(f"ALTER TABLE delta.`{path}` SET TBLPROPERTIES ({properties})")
+        pq.write_table(rows, f"{path}/rows.parquet")
+        size = Path(path, "rows.parquet").stat().st_size
+        statistics = json.dumps({"numRecords": 2, "nullCount": {"id": 1}})
+        add = {"path": "rows.parquet", "partitionValues": {}, "size": size, "dataChange": True}
+        add |= {"modificationTime": 1, "stats": statistics}
+        commit = f"{DeltaTable(path).version() + 1:020}.json"
+        Path(path, "_delta_log", commit).write_text(json.dumps({"add": add}) + "\n")
+        gate = GateRequest(
+            RunKey(name, TODAY, "run"),
+            Attempt(1, "1"),
+            suite,
+            (DatasetRef("orders", path),),
+            f"{folder}/results",
+        )
+        report = run_gates([gate], lambda _: spark)[0]
+        if not properties:
+            assert [one.value for one in report.verdicts] == [2, 1, 1]
+            continue
+        assert report.outcome is Outcome.BROKEN
+        reason = report.verdicts[-1].reason or ""
+        assert f"column 'id' of {path} is NOT NULL, and its files have NULL" in reason, reason
 
 
 if __name__ == "__main__":

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
-from pyspark.sql.types import BinaryType, StructType, TimestampType
+from pyspark.sql.types import ArrayType, BinaryType, DataType, MapType, StructType, TimestampType
 
 from dqx_airflow.datasets.delta_log import commits_behind, log_files
 from dqx_airflow.engine.sources.date_column import DateColumn
@@ -138,6 +138,28 @@ class DeltaLog:
         bytes."""
         is_binary = (self.schema[name].dataType == BinaryType() for name in self.partitioned_by)
         return bool(self.moments) or any(is_binary)
+
+    @cached_property
+    def is_read_by_itself(self) -> bool:
+        """True if Spark's Delta source may find other values than the files have: of partitions,
+        and NULL where the table has none, since Spark then looks for none."""
+        return self.has_own_values or _is_required(self.schema)
+
+    @cached_property
+    def null_in_required(self) -> str | None:
+        """A column that is NOT NULL, and of which a file has NULL according to its statistics; None
+        if there is none. The log counts a missing struct as NULL in its fields, and has nothing on
+        items."""
+        for column in self.schema.fields:
+            nulls = f"null_count.{self._physical(column.name)}"
+            if column.nullable or nulls not in self._files:
+                continue
+            loose = self._loose or frozenset()
+            paths = self._files.values("path", self._files.all)
+            counts = self._files.values(nulls, self._files.all)
+            if any(count and path not in loose for path, count in zip(paths, counts, strict=True)):
+                return str(column.name)
+        return None
 
     @cached_property
     def zoneless(self) -> tuple[tuple[str, str], ...]:
@@ -512,6 +534,19 @@ class _Answer:
     """The result of an aggregate, which may be None: no value."""
 
     value: MetricValue
+
+
+def _is_required(held: DataType) -> bool:
+    """True if a value of the type, or a part of one, cannot be NULL."""
+    match held:
+        case StructType(fields=fields):
+            return any(not field.nullable or _is_required(field.dataType) for field in fields)
+        case ArrayType(elementType=item, containsNull=may_be_null):
+            return not may_be_null or _is_required(item)
+        case MapType(keyType=key, valueType=item, valueContainsNull=may_be_null):
+            return not may_be_null or _is_required(key) or _is_required(item)
+        case _:
+            return False
 
 
 def _writer_in(info: Mapping[str, Any]) -> str:

@@ -110,10 +110,12 @@ def open_delta(spark: SparkSession, ref: DatasetRef, path: str) -> OpenDataset:
         struct = frame.schema
 
         def read_by_source(dates: Collection[date | None]) -> DataFrame:
-            # Spark's source uses the statistics of files as well.
-            if not features and (log.has_own_values or not log.is_believed(dates)):
+            # Spark's source uses the statistics of files as well, and folds `IS NULL` where the
+            # table is NOT NULL, whatever its files have.
+            if not features and (log.is_read_by_itself or not log.is_believed(dates)):
                 return read(dates)
             check_files(dates)
+            require_no_hidden_null(ref, log)
             return frame
 
         return OpenDataset(ref, struct, read_by_source, path, dates, version, log, read_files=alone)
@@ -194,6 +196,23 @@ def require_moments_of_session(spark: SparkSession, ref: DatasetRef, log: DeltaL
             f"dataset '{ref.name}': timestamps in the partitions of {log.path} have no time zone, "
             "and are in UTC: this Spark session would read them in its own",
             f"set {TIME_ZONE}=UTC, at least for the gate",
+        )
+
+
+def require_no_hidden_null(ref: DatasetRef, log: DeltaLog) -> None:
+    """Rejects NULL in a column that is NOT NULL: Spark's Delta source would read another value, and
+    find no NULL.
+
+    :raises DatasetError: the log tells of one.
+    """
+    with deltalake_failures(ref, log.path):
+        name = log.null_in_required
+    if name is not None:
+        raise DatasetError(
+            f"dataset '{ref.name}': column '{name}' of {log.path} is NOT NULL, and its files have "
+            "NULL, which Spark would read as another value",
+            f"write these rows again, or: ALTER TABLE delta.{quote_name(log.path)} ALTER COLUMN "
+            f"{quote_name(name)} DROP NOT NULL",
         )
 
 
