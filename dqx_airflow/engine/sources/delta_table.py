@@ -203,7 +203,7 @@ def require_no_hidden_null(ref: DatasetRef, log: DeltaLog) -> None:
     """Rejects NULL in a column that is NOT NULL: Spark's Delta source would read another value, and
     find no NULL.
 
-    :raises DatasetError: the log tells of one.
+    :raises DatasetError: the statistics of the log show one.
     """
     with deltalake_failures(ref, log.path):
         name = log.null_in_required
