@@ -7,8 +7,9 @@ are Parquet (single files and partitions), Delta, CSV and JSON; of the large one
 and one is JSON. 300 large tables need 33 GB; all but 47 of them are copies of 20. One in ten has a
 fault: a key that is repeated or NULL, a reference to nothing, a table that stopped, half a day, a
 column that is suddenly NULL, a file that is cut off. The steps are: a draft that is interrupted
-after a third of the tables, its continuation, the report as a page, and a second call in which
-nothing is new.
+after a third of the tables, its continuation, the report as a page, a second call in which nothing
+is new, and two nights with all gates in one `dql run` on Sail, the first without results of earlier
+days.
 """
 
 from __future__ import annotations
@@ -24,11 +25,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta, timezone
 from itertools import cycle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -212,6 +215,10 @@ class Step:
     cpu: float
 
 
+_ENDED = (0, 1, 3)
+"""Exit codes: passed or warned, blocked, broken."""
+
+
 def _ended(call: list[str], until: Callable[[], bool] | None = None) -> str:
     """The output of a call, which is interrupted as soon as a condition holds."""
     with subprocess.Popen(call, stdout=subprocess.PIPE, text=True) as process:
@@ -221,7 +228,7 @@ def _ended(call: list[str], until: Callable[[], bool] | None = None) -> str:
                 break
             time.sleep(0.2)
         output = process.communicate()[0]
-    if until is None and process.returncode:
+    if until is None and process.returncode not in _ENDED:
         raise SystemExit(f"{call} ended with {process.returncode}")
     return output
 
@@ -229,25 +236,34 @@ def _ended(call: list[str], until: Callable[[], bool] | None = None) -> str:
 def steps(lake: Path, gates: Path, tables: int) -> Iterator[tuple[Step, str]]:
     """Yields each step with its output."""
     command = str(Path(sys.executable).with_name("dql"))
-    call = [command, "init", str(gates), "--dataset", str(lake)]
+    draft = [command, "init", str(gates), "--dataset", str(lake)]
     more = ["--calls-per-month", "3", "--format"]
 
     def is_a_third() -> bool:
         return len([*gates.glob(".dql_init/*.json")]) >= tables // 3
 
-    for title, arguments, until in (
-        ("draft, interrupted", ["--format", "json"], is_a_third),
-        ("draft, continued", [*more, "json"], None),
-        ("the report as a page", [*more, "html"], None),
-        ("nothing new, as a diff", ["--diff"], None),
-    ):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        started = time.perf_counter()
-        output = _ended([*call, *arguments], until)
-        seconds = time.perf_counter() - started
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        yield Step(title, seconds, cpu), output
+    yield _measured("draft, interrupted", [*draft, "--format", "json"], is_a_third)
+    yield _measured(DRAFT, [*draft, *more, "json"])
+    yield _measured("the report as a page", [*draft, *more, "html"])
+    yield _measured("nothing new, as a diff", [*draft, "--diff"])
+    run = [command, "run", str(gates / "suites"), "--engine", "sail", "--format", "json"]
+    yield _measured(f"first {NIGHT}", [*run, "--date", "-2d"])
+    yield _measured(f"next {NIGHT}", [*run, "--date", "-1d"])
+
+
+DRAFT, NIGHT = "draft, continued", "night"
+
+
+def _measured(
+    title: str, call: list[str], until: Callable[[], bool] | None = None
+) -> tuple[Step, str]:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    started = time.perf_counter()
+    output = _ended(call, until)
+    seconds = time.perf_counter() - started
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return Step(title, seconds, cpu), output
 
 
 def main() -> None:
@@ -264,8 +280,10 @@ def main() -> None:
         print(f"{given.tables} tables, {size / 1e9:.2f} GB, {len(planted)} faults", flush=True)
         for step, output in steps(lake, gates, given.tables):
             print(f"{step.title:24} {step.seconds:7.0f} s {step.cpu:7.0f} s CPU", flush=True)
-            if step.title == "draft, continued":
+            if step.title == DRAFT:
                 report(json.loads(output), planted)
+            elif NIGHT in step.title:
+                night([json.loads(line) for line in output.splitlines()], planted)
         shutil.rmtree(lake)
 
 
@@ -282,6 +300,18 @@ def report(found: dict[str, list[dict[str, object]]], planted: dict[str, str]) -
             print(f"    without a fault: {row['location']}: {row['wrong'] or row['problem']}")
     blocking = [claim for claim in found["assertions"] if claim["blocks"]]
     print(f"    {len(blocking)} of {len(found['assertions'])} assertions may block", flush=True)
+
+
+def night(reports: list[dict[str, Any]], planted: dict[str, str]) -> None:
+    """Prints how the gates ended, and which tables failed something, with a fault and without."""
+    outcomes = Counter(report["outcome"] for report in reports)
+    print("   ", ", ".join(f"{count} {outcome}" for outcome, count in outcomes.most_common()))
+    with_fault = {Path(place).name.split(".")[0]: fault for place, fault in planted.items()}
+    failed = {report["gate"] for report in reports if report["outcome"] != "passed"}
+    seen = Counter(fault for gate, fault in with_fault.items() if gate in failed)
+    of_all = Counter(with_fault.values())
+    print("   ", ", ".join(f"{fault}: {seen[fault]} of {count}" for fault, count in of_all.items()))
+    print(f"    {len(failed - {*with_fault})} others", flush=True)
 
 
 if __name__ == "__main__":
