@@ -40,10 +40,16 @@ be NULL."""
 
 def quote_name(*path: str) -> str:
     """A column name as one identifier, whatever it contains; several lead into structs."""
-    quoted = ".".join("`" + name.replace("`", "``") + "`" for name in path)
+    quoted = quote_path(*path)
     # Spark substitutes `${env:NAME}` in all SQL text that it parses, even within quotes: see
     # VariableSubstitution in its SparkSqlParser. In a literal the two characters can be separated.
     return f"identifier({quote_literal(quoted)})" if "${" in quoted else quoted
+
+
+def quote_path(*path: str) -> str:
+    """A column name for `select`. For each SQL expression, as in `selectExpr`, Sail 0.7 keeps 25 kB
+    until its server ends."""
+    return ".".join("`" + name.replace("`", "``") + "`" for name in path)
 
 
 def quote_literal(value: str | int | float | Decimal | bool | date) -> str:

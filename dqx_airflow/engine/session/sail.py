@@ -29,7 +29,7 @@ from dqx_airflow.engine.session.spark_versions import context_of, is_version_of_
 from dqx_airflow.errors import RequestError, SparkError
 from dqx_airflow.metrics.patterns.portable import without_java
 from dqx_airflow.metrics.patterns.syntax import PatternError
-from dqx_airflow.metrics.sql import quote_literal, quote_name
+from dqx_airflow.metrics.sql import quote_literal, quote_path
 from dqx_airflow.metrics.types import decimal_size
 from dqx_airflow.plan.row_types import arithmetic_type
 from dqx_airflow.values import DatasetRef
@@ -185,11 +185,11 @@ def union_of(frames: Sequence[DataFrame], columns: Sequence[str]) -> DataFrame:
     it cannot plan a union directly below another one.
     """
     level = list(frames)
-    names = [quote_name(column) for column in columns]
+    names = [quote_path(column) for column in columns]
     while len(level) > 1:
         pairs = [level[start : start + 2] for start in range(0, len(level), 2)]
         level = [
-            pair[0].unionAll(pair[1]).selectExpr(*names) if len(pair) == 2 else pair[0]
+            pair[0].unionAll(pair[1]).select(*names) if len(pair) == 2 else pair[0]
             for pair in pairs
         ]
     return level[0]

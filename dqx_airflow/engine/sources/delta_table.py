@@ -17,7 +17,6 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from dqx_airflow.datasets.delta_log import require_whole_commits, table_files
@@ -48,7 +47,7 @@ from dqx_airflow.engine.sources.source_errors import (
 from dqx_airflow.engine.sources.statistics_on_sail import require_own_values
 from dqx_airflow.engine.sources.strict_session import require_strict_session
 from dqx_airflow.errors import DatasetError, first_line
-from dqx_airflow.metrics.sql import quote_name
+from dqx_airflow.metrics.sql import quote_name, quote_path
 from dqx_airflow.plan.masks import is_masked
 from dqx_airflow.values import MASK, DatasetRef
 
@@ -249,7 +248,7 @@ def _frame_of(spark: SparkSession, log: DeltaLog, part: FileGroup) -> DataFrame:
     frame = reader.parquet(*map(escaped, part.uris))
     for name, value in values.items():
         frame = frame.withColumn(name, partition_values.literal(value, log.schema[name].dataType))
-    return frame.select(*(F.expr(quote_name(name)) for name in log.schema.names))
+    return frame.select(*map(quote_path, log.schema.names))
 
 
 EXTENSIONS = (

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructField, StructType
 
 from dqx_airflow.engine.session.sail import INSTEAD, union_of
@@ -28,7 +27,7 @@ from dqx_airflow.engine.sources.partition_folders import Partition
 from dqx_airflow.engine.sources.partition_values import literal
 from dqx_airflow.engine.sources.source_errors import unreadable
 from dqx_airflow.errors import DatasetError
-from dqx_airflow.metrics.sql import quote_name
+from dqx_airflow.metrics.sql import quote_path
 from dqx_airflow.values import DatasetRef
 
 _MOST_FOLDERS = 2_000
@@ -116,7 +115,7 @@ class SailFolders:
         for column in self.columns:
             value = literal(column.values[texts[column.name]], column.type)
             frame = frame.withColumn(column.name, value)
-        return frame.select(*(F.expr(quote_name(name)) for name in self.struct.names))
+        return frame.select(*map(quote_path, self.struct.names))
 
 
 def _refused(ref: DatasetRef, what: str) -> DatasetError:
