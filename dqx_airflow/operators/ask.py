@@ -21,6 +21,7 @@ from dqx_airflow.operators.airflow_versions import (
 from dqx_airflow.operators.exceptions import GateBlockedError, GateInfrastructureError
 from dqx_airflow.operators.notifications import Callback, gate_notification, run_callbacks
 from dqx_airflow.values import GateReport, Outcome
+from dqx_airflow.values.blank import is_blank
 
 if TYPE_CHECKING:
     from dqx_airflow.results.query import StoredResults
@@ -171,6 +172,7 @@ def answer_of(event: Mapping[str, Any], timeout: timedelta | None) -> Answer:
         how = "the default of the gate" if accepts else ""
         return Answer(accepts, f"no one within {timeout}", how, at)
     reason = str((event.get("params_input") or {}).get("reason") or "").strip()
+    reason = "" if is_blank(reason) else reason
     name = str(user.get("name") or user.get("id"))
     return Answer(accepts, name, reason, at)
 

@@ -32,6 +32,7 @@ from dqx_airflow.operators.results_location import ResultsLocation, require_resu
 from dqx_airflow.operators.spark_connection import require_connection
 from dqx_airflow.operators.templates import lost_values
 from dqx_airflow.values import request as of_request
+from dqx_airflow.values.blank import is_blank
 
 if TYPE_CHECKING:
     from dqx_airflow.operators.data_date import DataDate
@@ -209,7 +210,7 @@ def slice_values(given: object) -> tuple[tuple[str, str], ...]:
         )
     for column, value in given.items():
         is_plain = isinstance(value, str | int | float | date | Decimal)
-        if not is_plain or str(value).strip() in ("", "None"):
+        if not is_plain or is_blank(str(value)) or str(value).strip() == "None":
             raise GateMisconfiguredError(
                 f"promote_slice has {value!r} for column '{column}': write a string, a "
                 "number or a date"
@@ -279,7 +280,7 @@ def _places(
 def _require_no_empty_place(argument: str, given: object) -> None:
     """:raises GateMisconfiguredError: a template had no result: nothing would be written there."""
     places = given.values() if isinstance(given, Mapping) else (given,)
-    if any(isinstance(place, str) and not place.strip() for place in places):
+    if any(map(is_blank, places)):
         raise GateMisconfiguredError(
             f"{argument}={given!r}: the location is empty; write one, or None"
         )

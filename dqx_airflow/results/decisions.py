@@ -17,6 +17,7 @@ from dqx_airflow.results.incidents import ACCEPTED, Incident, IncidentNote, note
 from dqx_airflow.results.query import RunsWanted, StoredResults, equals, is_in, opened
 from dqx_airflow.results.report_rows import is_of_gate
 from dqx_airflow.values import GateReport, Outcome, RunKey, Severity, Status, Verdict
+from dqx_airflow.values.blank import is_blank
 from dqx_airflow.values.exact import exact, exact_text
 from dqx_airflow.values.report import Acceptance, AcceptedData, Decisions, Waiver
 
@@ -173,7 +174,7 @@ def acceptance_of(report: GateReport, author: str, reason: str) -> IncidentNote:
 
     :raises RequestError: no one can accept it, or the reason is missing.
     """
-    if not reason.strip():
+    if is_blank(reason):
         raise RequestError("accepting data needs a reason", "say why it may go on")
     key = report.run_key
     run = report.run_id[:8]
@@ -239,7 +240,7 @@ def new_waiver(
     :raises StoreError: the store cannot be read.
     """
     if missing := [
-        name for name, text in (("reason", reason), ("owner", owner)) if not text.strip()
+        name for name, text in (("reason", reason), ("owner", owner)) if is_blank(text)
     ]:
         raise RequestError(f"a waiver needs {' and '.join(missing)}", "say who takes care, and why")
     today = datetime.now(timezone.utc).date()

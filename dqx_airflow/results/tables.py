@@ -18,6 +18,7 @@ from deltalake.exceptions import CommitFailedError, TableNotFoundError
 
 from dqx_airflow.datasets.delta_log import require_whole_commits
 from dqx_airflow.errors import DqxError, StoreError
+from dqx_airflow.values.blank import is_blank
 from dqx_airflow.values.files import local_path
 
 T = TypeVar("T")
@@ -84,7 +85,7 @@ def locate(root: str, storage_options: Mapping[str, str] | None = None) -> Resul
 
     :raises StoreError: it is empty, or a path that cannot be used.
     """
-    if not root.strip():
+    if is_blank(root):
         raise StoreError("the results root is empty", "give a path or URI")
     root = local_path(root)
     if _URI.match(root):

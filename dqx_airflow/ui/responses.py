@@ -54,6 +54,7 @@ from dqx_airflow.ui.verdict_text import (
     value_of,
 )
 from dqx_airflow.values import RunKey
+from dqx_airflow.values.blank import is_blank
 
 if TYPE_CHECKING:
     from dqx_airflow.results.query import StoredResults
@@ -545,6 +546,7 @@ def chosen(
     """
     choice = form.get(field, "")
     reason = form.get("reason", "").strip()
+    reason = "" if is_blank(reason) else reason
     if choice not in choices or len(reason) > longest:
         raise Refused(
             HTTPStatus.BAD_REQUEST,

@@ -121,8 +121,9 @@ def test_accepted_data_is_promoted_and_everything_says_who_and_why(
     run: Run, gate: GateRequest, target: str, tmp_path: Path
 ) -> None:
     judged = run(gate)
-    with pytest.raises(RequestError, match="needs a reason"):
-        accept(gate, judged, " ")
+    for blank in (" ", "\u200b"):
+        with pytest.raises(RequestError, match="needs a reason"):
+            accept(gate, judged, blank)
     accept(gate, judged)
     report = run(again(gate))
     assert report.outcome is Outcome.ACCEPTED

@@ -26,7 +26,7 @@ HARMLESS = {
     "name": "the name of the job in Spark, by default that of the task",
 }
 """The arguments that take an empty string, with its meaning; without Airflow's own arguments."""
-EMPTY = ("", " ", "\t\n")
+EMPTY = ("", " ", "\t\n", "\u200b")
 OF_AIRFLOW = ("conn_id",)
 """The arguments of Airflow's operator that refuse an empty text, too."""
 
