@@ -239,9 +239,7 @@ def new_waiver(
         is incomplete, over, or too long.
     :raises StoreError: the store cannot be read.
     """
-    if missing := [
-        name for name, text in (("reason", reason), ("owner", owner)) if is_blank(text)
-    ]:
+    if missing := [name for name, text in (("reason", reason), ("owner", owner)) if is_blank(text)]:
         raise RequestError(f"a waiver needs {' and '.join(missing)}", "say who takes care, and why")
     today = datetime.now(timezone.utc).date()
     if until < today:

@@ -105,14 +105,20 @@ class BacktestComparison:
     def after(self) -> Tally:
         return self._tally(after=True)
 
-    @property
-    def passing_issues(self) -> tuple[tuple[str, date], ...]:
-        """The days with a real issue that an assertion finds, and the proposed one would let pass;
-        each with the name of the assertion."""
+    def lost_issues(self, first: date) -> tuple[tuple[str, date], ...]:
+        """The days with a real issue that an assertion finds, and the proposed one would not; each
+        with the name of the assertion.
+
+        :param first: the first of the days whose earlier values are known: before it, an assertion
+            that could not be evaluated loses nothing.
+        """
         return tuple(
             (assertion.name, day.date)
             for assertion, day in self._all()
-            if day.label and day.before is Status.FAILED and day.after is Status.PASSED
+            if day.label
+            and day.before is Status.FAILED
+            and day.after is not Status.FAILED
+            and (day.after is Status.PASSED or day.date >= first)
         )
 
     @property

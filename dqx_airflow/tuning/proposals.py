@@ -79,8 +79,8 @@ class ProposedForm:
         return "\n".join(lines)
 
 
-EARLIER_ISSUES = "earlier_issues"
-"""The evidence that a proposal would let pass known issues of days before its period."""
+LOST_ISSUES = "lost_issues"
+"""The evidence that a proposal would not find known issues any more."""
 
 
 @dataclass(frozen=True, slots=True)

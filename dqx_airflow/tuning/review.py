@@ -21,7 +21,7 @@ from dqx_airflow.tuning import proposals as proposed
 from dqx_airflow.tuning import suite_file, suite_history
 from dqx_airflow.tuning.backtest import Backtest
 from dqx_airflow.tuning.proposals import (
-    EARLIER_ISSUES,
+    LOST_ISSUES,
     Proposal,
     ProposalStage,
     ProposedForm,
@@ -157,7 +157,7 @@ def _with_approval(file: SuiteFile, before: _Written, approval: Approval) -> _Wr
 
 def apply_unless_reviewed(file: SuiteFile, proposal: Proposal) -> bool:
     """Writes a proposal of values into the file if every assertion that it affects is marked
-    `@auto_approve`, and it lets no known issue pass; returns whether it was written.
+    `@auto_approve`, and it loses no known issue; returns whether it was written.
 
     :raises ChangeRefusedError: its values are outdated, or the agent must not make it.
     :raises SourceError: the file has errors.
@@ -165,7 +165,7 @@ def apply_unless_reviewed(file: SuiteFile, proposal: Proposal) -> bool:
     """
     if proposal.profile is not None or proposal.form is not None:
         return False
-    if proposal.evidence.get(EARLIER_ISSUES):
+    if proposal.evidence.get(LOST_ISSUES):
         return False
     suite = file.read().valid_suite
     if not judge_values(suite, proposal.values, proposal.agent).is_auto_approved:

@@ -118,44 +118,42 @@ def _tuned(
     runs = past_runs(stored, wanted, ())
     its_gate = one_gate(runs)
     tuned = tune(file.text(checked), days, rules, holidays=country, gate=its_gate)
-    issues = issues_before(stored, name, first, its_gate or "")
-    if issues:
-        tuned = tuple(_with_earlier_issues(one, file, checked, issues) for one in tuned)
+    known = [*issues_before(stored, name, first, its_gate or ""), *days]
+    if any(True in day.labels.values() for day in known):
+        tuned = tuple(_with_lost_issues(one, file, checked, known, first) for one in tuned)
     opposite = contradictions(stored, [its_gate or ""], since=first, until=last)
     return days, tuned, contradictions_text(opposite)
 
 
-def _with_earlier_issues(
-    result: Tuned, file: SuiteFile, checked: Checked, issues: Sequence[PastDay]
+def _with_lost_issues(
+    result: Tuned, file: SuiteFile, checked: Checked, days: Sequence[PastDay], first: date
 ) -> Tuned:
-    """The result of the tuner, whose proposal names the known issues that it would let pass, of
-    days before the period.
+    """The result of the tuner, whose proposal names the known issues that it would not find any
+    more: of days before the period, of days outside its evidence, and those that it gives up.
 
-    :param issues: the days of known issues.
+    :param days: the days of the period, and those before it with known issues.
     """
     from dqx_airflow.tuning.backtest import Backtest
     from dqx_airflow.tuning.comparison import compare_judged
-    from dqx_airflow.tuning.proposals import EARLIER_ISSUES
+    from dqx_airflow.tuning.proposals import LOST_ISSUES
 
     proposal = result.proposal
     if proposal is None:
         return result
-    today = Backtest(checked.valid_suite, issues)
+    today = Backtest(checked.valid_suite, days)
     proposed = today
     if proposal.profile is not None or proposal.form is not None:
         changed = file.changed(checked, proposal.profile, proposal.form)
-        proposed = Backtest(changed.valid_suite, issues)
+        proposed = Backtest(changed.valid_suite, days)
     would_be = proposed.judge(proposal.values)
-    passing = compare_judged(today, today.judge(), proposed, would_be).passing_issues
-    if not passing:
+    lost = compare_judged(today, today.judge(), proposed, would_be).lost_issues(first)
+    if not lost:
         return result
-    named = listed([f"{name} on {on}" for name, on in passing], most=_MOST_NAMED)
-    reason = f"{result.reason}; it would let pass known issues of earlier days: {named}"
-    earlier = [{"assertion": name, "date": on.isoformat()} for name, on in passing]
-    evidence = {**proposal.evidence, EARLIER_ISSUES: earlier}
-    return replace(
-        result, reason=reason, proposal=replace(proposal, reason=reason, evidence=evidence)
-    )
+    named = listed([f"{name} on {on}" for name, on in lost], most=_MOST_NAMED)
+    reason = f"{result.reason}; it would not find known issues any more: {named}"
+    issues = [{"assertion": name, "date": on.isoformat()} for name, on in lost]
+    proposal = replace(proposal, reason=reason, evidence={**proposal.evidence, LOST_ISSUES: issues})
+    return replace(result, reason=reason, proposal=proposal)
 
 
 def _queue(
