@@ -413,20 +413,25 @@ def missing_values(spark: Any, folder: str) -> None:
         add |= {"modificationTime": 1, "stats": statistics}
         commit = f"{DeltaTable(path).version() + 1:020}.json"
         Path(path, "_delta_log", commit).write_text(json.dumps({"add": add}) + "\n")
-        gate = GateRequest(
-            RunKey(name, TODAY, "run"),
-            Attempt(1, "1"),
-            suite,
-            (DatasetRef("orders", path),),
-            f"{folder}/results",
-        )
-        report = run_gates([gate], lambda _: spark)[0]
-        if not properties:
-            assert [one.value for one in report.verdicts] == [2, 1, 1]
-            continue
-        assert report.outcome is Outcome.BROKEN
-        reason = report.verdicts[-1].reason or ""
-        assert f"column 'id' of {path} is NOT NULL, and its files have NULL" in reason, reason
+        spark.sql(f"CREATE TABLE missing_{name} USING delta LOCATION '{path}'")
+        refs = [DatasetRef("orders", path)]
+        if properties:
+            refs.append(DatasetRef("orders", table=f"missing_{name}"))
+        for number, ref in enumerate(refs):
+            gate = GateRequest(
+                RunKey(f"{name} {number}", TODAY, "run"),
+                Attempt(1, "1"),
+                suite,
+                (ref,),
+                f"{folder}/results",
+            )
+            report = run_gates([gate], lambda _: spark)[0]
+            if not properties:
+                assert [one.value for one in report.verdicts] == [2, 1, 1]
+                continue
+            assert report.outcome is Outcome.BROKEN
+            reason = report.verdicts[-1].reason or ""
+            assert f"column 'id' of {path} is NOT NULL, and its files have NULL" in reason, reason
 
 
 if __name__ == "__main__":

@@ -21,7 +21,11 @@ from dqx_airflow.engine.session.spark_session import TIME_ZONE, is_in_utc
 from dqx_airflow.engine.sources import iceberg, listing
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.delta_files import COMMITS_READ, KEEP_THE_DATA
-from dqx_airflow.engine.sources.delta_table import deltalake_failures, require_moments_of_table
+from dqx_airflow.engine.sources.delta_table import (
+    deltalake_failures,
+    require_moments_of_table,
+    require_no_hidden_null_in_table,
+)
 from dqx_airflow.engine.sources.listing import absolute
 from dqx_airflow.engine.sources.source_errors import too_early
 from dqx_airflow.engine.sources.strict_session import require_strict_session
@@ -90,7 +94,10 @@ def _open_delta_table(
         is_newest = ref.version is None and ref.timestamp is None
         return _last_commit(spark, table, version) if is_newest else None
 
-    opened = OpenDataset.of_frame(ref, reader.option("versionAsOf", version).table(table), table)
+    frame = reader.option("versionAsOf", version).table(table)
+    if place:
+        require_no_hidden_null_in_table(ref, frame.schema, absolute(place), version)
+    opened = OpenDataset.of_frame(ref, frame, table)
     return replace(opened, version=version, last_commit=last_commit)
 
 

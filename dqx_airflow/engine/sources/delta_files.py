@@ -143,7 +143,7 @@ class DeltaLog:
     def is_read_by_itself(self) -> bool:
         """True if Spark's Delta source may find other values than the files have: of partitions,
         and NULL where the table has none, since Spark then looks for none."""
-        return self.has_own_values or _is_required(self.schema)
+        return self.has_own_values or is_required(self.schema)
 
     @cached_property
     def null_in_required(self) -> str | None:
@@ -536,15 +536,15 @@ class _Answer:
     value: MetricValue
 
 
-def _is_required(held: DataType) -> bool:
+def is_required(held: DataType) -> bool:
     """True if a value of the type, or a part of one, cannot be NULL."""
     match held:
         case StructType(fields=fields):
-            return any(not field.nullable or _is_required(field.dataType) for field in fields)
+            return any(not field.nullable or is_required(field.dataType) for field in fields)
         case ArrayType(elementType=item, containsNull=may_be_null):
-            return not may_be_null or _is_required(item)
+            return not may_be_null or is_required(item)
         case MapType(keyType=key, valueType=item, valueContainsNull=may_be_null):
-            return not may_be_null or _is_required(key) or _is_required(item)
+            return not may_be_null or is_required(key) or is_required(item)
         case _:
             return False
 

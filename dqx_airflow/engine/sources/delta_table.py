@@ -28,7 +28,7 @@ from dqx_airflow.engine.session.spark_versions import condition_of
 from dqx_airflow.engine.sources import partition_values
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn, require_one_spelling
-from dqx_airflow.engine.sources.delta_files import DeltaLog, FileGroup, struct_of
+from dqx_airflow.engine.sources.delta_files import DeltaLog, FileGroup, is_required, struct_of
 from dqx_airflow.engine.sources.listing import (
     GLOB,
     NOTHING_IGNORED,
@@ -213,6 +213,24 @@ def require_no_hidden_null(ref: DatasetRef, log: DeltaLog) -> None:
             f"write these rows again, or: ALTER TABLE delta.{quote_name(log.path)} ALTER COLUMN "
             f"{quote_name(name)} DROP NOT NULL",
         )
+
+
+def require_no_hidden_null_in_table(
+    ref: DatasetRef, struct: StructType, path: str, version: int
+) -> None:
+    """As `require_no_hidden_null`, for a table of the catalog, whose log may be out of reach.
+
+    :raises DatasetError: the log shows a NULL.
+    """
+    if not is_required(struct):
+        return
+    try:
+        table = DeltaTable(path, version=version)
+        log = DeltaLog(table, path, struct_of(table), None)
+        _ = log.null_in_required
+    except (DeltaError, OSError, ValueError):
+        return  # Spark reads it, by credentials of its own
+    require_no_hidden_null(ref, log)
 
 
 def log_for(
