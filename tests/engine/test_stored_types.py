@@ -104,3 +104,26 @@ def test_files_of_different_types_are_named_with_the_column(spark: Any, tmp_path
     )[0]
     reasons = " ".join(item.reason or "" for item in report.verdicts)
     assert "b.parquet cannot be read: column 'id' is of the Parquet type BINARY" in reasons
+
+
+NOTED = {
+    "orc": ("TIMESTAMP_NTZ'2024-03-31 02:30:00'", "bigint", 1_711_852_200_000_000),
+    "parquet": ("INTERVAL '1 00:00:01' DAY TO SECOND", "bigint", 86_401_000_000),
+}
+"""By format a value that it has no type for, what Spark stores for it, and the number."""
+
+
+@pytest.mark.parametrize("form", NOTED)
+def test_what_spark_only_notes_to_be_of_a_type_is_read_as_the_stored_number(
+    spark: Any, tmp_path: Path, form: str
+) -> None:
+    """Another file may have the same numbers without the note: the error names what to declare."""
+    value, stored, number = NOTED[form]
+    place = str(tmp_path / "t")
+    spark.sql(f"SELECT {value} AS v").write.format(form).save(place)
+    ref = DatasetRef("orders", place, format=form)
+    with pytest.raises(DatasetError) as found:
+        open_dataset(spark, ref).read([None]).collect()
+    assert f"declare 'v' as {stored} in its schema" in found.value.hint
+    declared = open_dataset(spark, replace(ref, schema=f"v {stored}"))
+    assert declared.read([None]).collect()[0].v == number

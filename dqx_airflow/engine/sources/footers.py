@@ -230,6 +230,10 @@ def require_types_of_first(
                 )
 
 
+_NOTED = ("timestamp_ntz", "interval")
+"""Types that ORC does not have: Spark writes numbers, and notes beside them what they are."""
+
+
 def require_orc_types(
     ref: DatasetRef,
     struct: StructType,
@@ -250,6 +254,12 @@ def require_orc_types(
                 continue
             if spelled_like(field.name, folders) is not None:
                 raise in_file_and_folder(ref, name, file)
+            if field.type in ("int", "bigint") and read[name].startswith(_NOTED):
+                raise DatasetError(
+                    f"dataset '{ref.name}': column '{name}' is of type {field.type} in {file}, and "
+                    f"Spark reads it as {read[name]} by a note in a file, which others may lack",
+                    f"declare '{name}' as {field.type} in its schema, or write Parquet",
+                )
             if not _holds(read[name], field.type):
                 raise DatasetError(
                     f"dataset '{ref.name}': column '{name}' is of type {field.type} in {file}, but "
