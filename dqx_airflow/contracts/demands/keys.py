@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dqx_airflow.contracts.compile import claims, expectations, nested_values, rule_context, terms
-from dqx_airflow.contracts.compile.terms import sql_name
+from dqx_airflow.contracts.compile.terms import ValueKind, kind_of, sql_name
 from dqx_airflow.contracts.demand import NONE, Demand, admitting, falling
-from dqx_airflow.contracts.model import plain_name
+from dqx_airflow.contracts.model import Field, plain_name
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show, show_number
 from dqx_airflow.errors import NoCounterpartError
@@ -66,7 +66,12 @@ class Refers(
         pairs = list(zip(self.columns, self.other_columns, strict=True))
         present = " AND ".join(f"own.{terms.quoted(column)} IS NOT NULL" for column, _ in pairs)
         equal = " AND ".join(
-            f"other.{terms.quoted(other_column)} = own.{terms.quoted(column)}"
+            _equal(
+                f"own.{terms.quoted(column)}",
+                context.model.field_at(column),
+                f"other.{terms.quoted(other_column)}",
+                _field_of(context, other, other_column),
+            )
             for column, other_column in pairs
         )
         return _unfound(context, f"{quote_name(context.model.name)} AS own", other, present, equal)
@@ -128,8 +133,43 @@ def _refers_from_within(
     model = quote_name(context.model.name)
     items = nested_values.nested(context.way)
     inner = f"SELECT explode({items}) AS item FROM {model}"  # noqa: S608
-    equal = f"other.{terms.quoted(column)} = own.item"
+    other_field = _field_of(context, other, column)
+    equal = _equal("own.item", context.item, f"other.{terms.quoted(column)}", other_field)
     return _unfound(context, f"({inner}) AS own", other, "own.item IS NOT NULL", equal)
+
+
+_EXACT = {"tinyint", "smallint", "int", "bigint", "whole_number", "decimal"}
+_INEXACT = {"float", "double"}
+
+
+def _field_of(context: rule_context.RuleContext, dataset: str, path: str) -> Field | None:
+    """The field of another dataset; None if the contract does not describe it."""
+    model = context.contract.model(dataset)
+    return model.field_at(path) if model is not None else None
+
+
+def _equal(own: str, field: Field | None, other: str, other_field: Field | None) -> str:
+    """The Spark SQL that two values are equal; the fields are None if they are not described.
+
+    Spark casts what it compares: `'01'` would equal 1, and 2^53 + 1 the double 2^53.
+
+    :raises NoCounterpartError: values of the two types are never equal.
+    """
+    equal = f"{other} = {own}"
+    if field is None or other_field is None:
+        return equal
+    kinds = {kind_of(field), kind_of(other_field)}
+    is_comparable = len(kinds) == 1 or kinds <= {ValueKind.DATE, ValueKind.TIMESTAMP}
+    if not is_comparable and ValueKind.UNKNOWN not in kinds:
+        raise NoCounterpartError(
+            f"'{field.path}' is of type {field.type} and '{other_field.path}' of type "
+            f"{other_field.type}: they cannot have values in common"
+        )
+    numbers = {(item.type or "").partition("(")[0] for item in (field, other_field)}
+    if kinds != {ValueKind.NUMBER} or numbers <= _EXACT or numbers <= _INEXACT:
+        return equal
+    sides = (f"try_cast({value} AS DECIMAL(38, 9))" for value in (other, own))
+    return f"{equal} AND coalesce({' = '.join(sides)}, true)"
 
 
 def _unfound(
