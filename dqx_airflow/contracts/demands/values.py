@@ -28,7 +28,7 @@ from dqx_airflow.metrics.patterns.bounds import bounded
 from dqx_airflow.metrics.patterns.syntax import PatternError
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
-from dqx_airflow.values.exact import is_finite_number
+from dqx_airflow.values.exact import exact, is_finite_number
 from dqx_airflow.values.json_form import iso_timestamp
 
 _NUMBERS = ("integer", "number")
@@ -353,14 +353,26 @@ class MultipleOf(
             raise NoCounterpartError(message)
         terms.number(self.divisor)
         divisor = Fraction(str(self.divisor))
-        if divisor.denominator == 1:
-            times = terms.call("round", _over(operand, divisor.numerator))
-            return nodes.Compare("==", _times(times, divisor.numerator), operand)
-        quotient = _over(_times(operand, divisor.denominator), divisor.numerator)
+        multiplied = _times(operand, divisor.denominator)
+        part: int | Fraction = divisor.numerator
+        written = "" if item is None else (item.type or "")
+        if written in _DIVIDED_AS_DOUBLES:
+            # A tenth is a decimal, and a quotient of decimals has enough digits.
+            tenth = Fraction(1, 10)
+            multiplied = nodes.Arithmetic("*", multiplied, terms.number(tenth))
+            part = exact(part * tenth)
+        quotient = _over(multiplied, part)
+        is_exact = terms.is_whole(item) or written.startswith("decimal")
+        if is_exact or divisor.denominator == 1:
+            return nodes.Compare("==", _times(terms.call("round", quotient), part), multiplied)
         rest = nodes.Arithmetic("-", quotient, terms.call("round", quotient))
         return nodes.Compare("<=", terms.call("abs", rest), terms.number(_NEARLY))
 
     def expectation(self, place: expectations.ExportedRule) -> expectations.Expectation:
+        kind = place.item.type if place.item is not None else None
+        if kind in ("float", "double"):
+            quotient = f"{place.sql_column} / {self.divisor}"
+            return _without(place, f"abs({quotient} - round({quotient})) > {_NEARLY:f}")
         return _without(place, f"{place.sql_column} % {self.divisor} <> 0")
 
 
@@ -479,11 +491,15 @@ def _demand_number(item: Field | None, limit: str) -> None:
         raise NoCounterpartError(f"only a number has {limit}, and this is a {kind.value}")
 
 
-def _over(operand: nodes.Expression, divisor: int) -> nodes.Expression:
+_DIVIDED_AS_DOUBLES = ("bigint", "whole_number")
+"""Types of integers that may have more digits than a double."""
+
+
+def _over(operand: nodes.Expression, divisor: int | Fraction) -> nodes.Expression:
     return operand if divisor == 1 else nodes.Arithmetic("/", operand, terms.number(divisor))
 
 
-def _times(operand: nodes.Expression, factor: int) -> nodes.Expression:
+def _times(operand: nodes.Expression, factor: int | Fraction) -> nodes.Expression:
     return operand if factor == 1 else nodes.Arithmetic("*", operand, terms.number(factor))
 
 

@@ -119,11 +119,22 @@ def _bound(options: _Options, key: str, name: str, op: str) -> Rule | None:
         return _time_bound(options, key, name, op)
     limit = node.text(key)
     if options.is_number_in_text and limit is not None:
-        number = f"try_cast({sql_name(options.item.path)} AS DOUBLE)"
+        number = _number_in(sql_name(options.item.path), is_whole=options.logical == "integer")
         demand = demands.RowsSatisfy(f"{number} {op} {limit}", "spark")
         return reading.rule(name, demand, node.get(key))
     pattern = options.format if options.logical in ("date", "timestamp") else None
     return reading.bound_rule(node, key, name, op, options.item.type, pattern)
+
+
+def _number_in(text: str, *, is_whole: bool) -> str:
+    """The number in a string, as Spark SQL; NULL for another string."""
+    number = f"try_cast({text} AS DOUBLE)"
+    if not is_whole:
+        return number
+    # A double has the first 16 digits of an integer, a decimal has 38, which end with this one.
+    largest = "CAST('1e37' AS DECIMAL(38, 0))"
+    beyond = f"try_cast(sign({number}) AS DECIMAL(1, 0)) * {largest}"
+    return f"coalesce(try_cast({text} AS DECIMAL(38, 0)), {beyond})"
 
 
 def _time_bound(options: _Options, key: str, name: str, op: str) -> Rule | None:
