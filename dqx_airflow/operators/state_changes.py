@@ -11,7 +11,7 @@ from typing import Any
 
 from dqx_airflow.operators.airflow_versions import last_failure
 from dqx_airflow.operators.results_location import results_location_of
-from dqx_airflow.values import Outcome
+from dqx_airflow.values import Outcome, Severity
 
 _BAD = (Outcome.BLOCKED, Outcome.BROKEN)
 _MOST_RUNS = 2000
@@ -194,14 +194,16 @@ def _is_after(ended: datetime, runs: Sequence[Mapping[str, Any]]) -> bool:
 
 
 def stored_faults(select: Any, run_id: str, fail_on: str) -> set[tuple[str, str, str]]:
-    """The assertions that stop the gate in a run: their suite, name and status."""
-    from dqx_airflow.results.query import equals, literal
-    from dqx_airflow.results.schema import RESULTS
+    """The assertions that stop the gate in a run: their suite, name and status. Neither those that
+    are experimental, nor those that a waiver covers."""
+    from dqx_airflow.results.query import equals
+    from dqx_airflow.results.report_rows import verdict_from_row
+    from dqx_airflow.results.schema import RESULTS, RESULTS_SCHEMA
 
-    where = [
-        equals("run_id", run_id),
-        "\"status\" IN ('failed', 'error')",
-        f'"severity" <= {literal(fail_on)}',
-    ]
-    rows = select(RESULTS, ["suite", "name", "status"], where)
-    return {(str(row["suite"]), str(row["name"]), str(row["status"])) for row in rows}
+    where = [equals("run_id", run_id), "\"status\" IN ('failed', 'error')"]
+    limit = Severity(fail_on)
+    return {
+        (str(row["suite"]), str(row["name"]), str(row["status"]))
+        for row in select(RESULTS, RESULTS_SCHEMA.names, where)
+        if verdict_from_row(row).can_block(limit)
+    }

@@ -25,7 +25,7 @@ from uuid import UUID
 import pytest
 
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.values import Attempt, GateReport, Outcome, RunKey, Status
+from dqx_airflow.values import Attempt, GateReport, Outcome, RunKey, Severity, Status
 from dqx_airflow.values.report import Acceptance
 from tests.http_stub import Asked, Reply, http_stub
 from tests.json_heads import require_same_head
@@ -122,6 +122,15 @@ def waived(number: int) -> GateReport:
     return replace(report, verdicts=tuple(replace(v, waived_by="w") for v in report.verdicts))
 
 
+def with_mild_failures(number: int) -> GateReport:
+    """The report of an attempt that "a" stops, in which assertions failed that stop nothing."""
+    report = report_of(number, "a", "b", "c", "d")
+    first, *others = report.verdicts
+    mild = ({"is_experimental": True}, {"waived_by": "w"}, {"severity": Severity.P2})
+    facts = zip(others, mild, strict=True)
+    return replace(report, verdicts=(first, *(replace(one, **fact) for one, fact in facts)))
+
+
 def accepted(number: int) -> GateReport:
     by = Acceptance("x", "ada", "known", datetime(2024, 5, 17, tzinfo=timezone.utc))
     return report_of(number, "a", outcome=Outcome.ACCEPTED, accepted=by)
@@ -145,6 +154,7 @@ TUESDAY = MONDAY + timedelta(days=1)
             ["opened 13 trigger", "changed 13 trigger", "recovered 13 resolve"],
         ),
         ([report_of(1, "a"), report_of(2, "b")], ["opened 13 trigger", "changed 13 trigger"]),
+        ([report_of(1, "a"), with_mild_failures(2)], ["opened 13 trigger"]),
         ([report_of(1, "a"), accepted(2)], ["opened 13 trigger", "accepted 13 resolve"]),
         ([report_of(1, "a"), waived(2)], ["opened 13 trigger", "waived 13 resolve"]),
         ([report_of(1, "a"), report_of(2, on=TUESDAY)], ["opened 13 trigger"]),
@@ -161,6 +171,7 @@ TUESDAY = MONDAY + timedelta(days=1)
         "still bad",
         "worse, then good",
         "another assertion",
+        "others that stop nothing",
         "accepted",
         "waived",
         "another date",
