@@ -66,9 +66,10 @@ def _resolved(text: str) -> Plain:
     if len(text) > _MANY_DIGITS:
         return text
     if _OTHER_BASE.fullmatch(text):
-        return int(text, 0)
+        return exact.WrittenInt(int(text, 0), text)
     if _INTEGER.fullmatch(text):
-        return int(text.replace("_", ""))
+        number = int(text.replace("_", ""))
+        return number if str(number) == text else exact.WrittenInt(number, text)
     if _FLOAT.fullmatch(text) and text not in (".", "+.", "-."):
         return exact.WrittenFloat(text)
     if match := _SPECIAL.fullmatch(text):

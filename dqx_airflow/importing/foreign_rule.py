@@ -387,6 +387,10 @@ _OneLineDumper.add_representer(
     exact.WrittenFloat,
     lambda dumper, value: dumper.represent_scalar("tag:yaml.org,2002:float", value.digits),
 )
+_OneLineDumper.add_representer(
+    exact.WrittenInt,
+    lambda dumper, value: dumper.represent_scalar("tag:yaml.org,2002:int", value.digits),
+)
 
 
 def yaml_line(value: object) -> str:

@@ -49,6 +49,21 @@ class WrittenFloat(float):
         return (self.digits,)
 
 
+class WrittenInt(int):
+    """An integer that keeps the digits with which it was written: `007`, `0x1F`, `1_000`."""
+
+    digits: str
+
+    def __new__(cls, value: int, digits: str) -> WrittenInt:
+        made = super().__new__(cls, value)
+        made.digits = digits
+        return made
+
+    def __getnewargs__(self) -> tuple[int, str]:  # type: ignore[override]
+        """The arguments of `__new__` for copies and pickles."""
+        return (int(self), self.digits)
+
+
 def exact(number: int | Fraction | Decimal) -> Exact:
     """The number as an exact one: an `int` if it is an integer.
 

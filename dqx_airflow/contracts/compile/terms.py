@@ -14,7 +14,13 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.metrics.spark_values import has_nanoseconds, timestamp_in
 from dqx_airflow.metrics.sql import quote_name
-from dqx_airflow.values.exact import WrittenFloat, exact_as_written, is_finite_number, magnitude
+from dqx_airflow.values.exact import (
+    WrittenFloat,
+    WrittenInt,
+    exact_as_written,
+    is_finite_number,
+    magnitude,
+)
 
 
 class ValueKind(str, Enum):
@@ -130,7 +136,13 @@ def literal(value: Literal, kind: ValueKind) -> nodes.Expression:
     if kind is ValueKind.UNKNOWN:
         return _plain(value)
     if kind is ValueKind.TEXT:
-        return text(literal_text(value))
+        own = literal_text(value)
+        if isinstance(value, WrittenFloat | WrittenInt) and value.digits != own:
+            raise NoCounterpartError(
+                f"{value.digits} without quotes is the number {own}, and the column has strings: "
+                f"write '{value.digits}'"
+            )
+        return text(own)
     if kind is ValueKind.NUMBER and (numeric := _as_number(value)) is not None:
         return number(numeric)
     if kind is ValueKind.BOOLEAN and str(value).lower() in ("true", "false"):

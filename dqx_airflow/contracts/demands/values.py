@@ -457,7 +457,10 @@ def among(
     operand: nodes.Expression, values: tuple[base.Literal, ...], item: Field | None
 ) -> nodes.Expression:
     """The predicate that a value is one of these. NULL and values that the type cannot have are
-    dropped."""
+    dropped.
+
+    :raises NoCounterpartError: nothing is left, or a number may be meant as a string.
+    """
     kind = kind_of(item)
     if kind in (ValueKind.NESTED, ValueKind.BINARY):
         raise NoCounterpartError(f"a list cannot contain values of type {kind.value}")
@@ -469,7 +472,8 @@ def among(
         try:
             choices[terms.literal(value, kind)] = None
         except NoCounterpartError:
-            continue
+            if kind is ValueKind.TEXT:
+                raise
     if not choices and present:
         raise NoCounterpartError(f"none of the values is of type {kind.value}")
     return terms.member(operand, *choices) if choices else nodes.IsNull(operand)

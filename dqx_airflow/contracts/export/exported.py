@@ -11,7 +11,7 @@ import yaml
 
 from dqx_airflow.contracts.model import Contract, Field, Model, Rule, Treatment
 from dqx_airflow.contracts.yaml_reader import is_read_as_text
-from dqx_airflow.values.exact import WrittenFloat
+from dqx_airflow.values.exact import WrittenFloat, WrittenInt
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,3 +88,4 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
 
 _Dumper.add_representer(str, _text)
 _Dumper.add_representer(WrittenFloat, lambda dumper, number: dumper.represent_float(float(number)))
+_Dumper.add_representer(WrittenInt, lambda dumper, number: dumper.represent_int(int(number)))
