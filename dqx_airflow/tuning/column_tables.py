@@ -328,7 +328,7 @@ def _json(place: str, options: ReaderOptions) -> ColumnTable:
     types |= {
         name: "timestamp"
         for name, kind in types.items()
-        if kind == "string" and _is_all(_MOMENT, typed_column(table.column(name)))
+        if kind == "string" and _are_moments(typed_column(table.column(name)))
     }
     return ColumnTable(
         tuple(types), types, table.num_rows, lambda name: typed_column(table.column(name))
@@ -345,7 +345,9 @@ _READERS: dict[str, Callable[[str, ReaderOptions], ColumnTable]] = {
 _WHOLE = r"[+-]?(0|[1-9][0-9]{0,17})"
 _NUMBER = r"[+-]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?"
 _DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_MOMENT = _DATE + r"[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?(Z|[+-][0-9]{2}:[0-9]{2})?"
+_MOMENT_FORM = _DATE + (
+    r"[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})?)?"
+)
 
 
 def _typed(texts: Any) -> tuple[str, Any]:
@@ -364,7 +366,33 @@ def _typed(texts: Any) -> tuple[str, Any]:
             except pa.ArrowInvalid:
                 break
     # The strings sort like the timestamps, and no bound is derived from them.
-    return ("timestamp" if _is_all(_MOMENT, texts) else "string"), texts
+    return ("timestamp" if _are_moments(texts) else "string"), texts
+
+
+def _are_moments(texts: Any) -> bool:
+    """True if there are strings, and all of them are timestamps: `2024-02-30T00:00:00` is none."""
+    if not _is_all(_MOMENT_FORM, texts):
+        return False
+    try:
+        moments_of(texts)
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+MOMENT = pa.timestamp("us", "UTC")
+
+
+def moments_of(texts: Any) -> Any:
+    """The instants of strings in a column of timestamps. Without a zone, they are in UTC.
+
+    :raises pyarrow.ArrowInvalid: a string is no timestamp.
+    """
+    is_zoned = pc.match_substring_regex(texts, "(Z|[+-][0-9]{2}:[0-9]{2})$")
+    nothing = pa.scalar(None, pa.string())
+    zoned = pc.cast(pc.if_else(is_zoned, texts, nothing), MOMENT)
+    plain = pc.cast(pc.if_else(is_zoned, nothing, texts), pa.timestamp("us"))
+    return pc.coalesce(zoned, pc.assume_timezone(plain, "UTC"))
 
 
 def _is_all(pattern: str, texts: Any) -> bool:

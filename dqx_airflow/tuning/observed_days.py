@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from dqx_airflow.datasets.date_pattern import ISO, date_of_text
 from dqx_airflow.errors import DatasetError, RequestError
 from dqx_airflow.metrics.types import Family, family_of
-from dqx_airflow.tuning.column_tables import ColumnTable, texts_of
+from dqx_airflow.tuning.column_tables import MOMENT, ColumnTable, moments_of, texts_of
 from dqx_airflow.tuning.suggested import Seen, SeenDays
 from dqx_airflow.tuning.table_profile import MOST_VALUES, newest_timestamp, profile_of_columns
 from dqx_airflow.values import DatasetRef
@@ -208,7 +208,7 @@ def _dates(column: Any, spark_type: str, ref: DatasetRef) -> Any:
     if pa.types.is_date(kind):
         return pc.cast(column, pa.date32())
     if family_of(spark_type) is Family.TIME and pa.types.is_string(kind):
-        column, kind = _moments(column), _MOMENT
+        column, kind = moments_of(column), MOMENT
     if pa.types.is_timestamp(kind):
         if kind.tz is not None:
             zone = ref.time_zone or "UTC"
@@ -227,15 +227,3 @@ def _dates(column: Any, spark_type: str, ref: DatasetRef) -> Any:
     raise DatasetError(
         message, "suggestions need a column of dates, timestamps or strings, or a date_format"
     )
-
-
-_MOMENT = pa.timestamp("us", "UTC")
-
-
-def _moments(texts: Any) -> Any:
-    """The instants of strings, which are in UTC where they have no zone."""
-    is_zoned = pc.match_substring_regex(texts, "(Z|[+-][0-9]{2}:[0-9]{2})$")
-    nothing = pa.scalar(None, pa.string())
-    zoned = pc.cast(pc.if_else(is_zoned, texts, nothing), _MOMENT)
-    plain = pc.cast(pc.if_else(is_zoned, nothing, texts), pa.timestamp("us"))
-    return pc.coalesce(zoned, pc.assume_timezone(plain, "UTC"))

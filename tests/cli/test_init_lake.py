@@ -298,7 +298,9 @@ def test_rows_without_a_day_are_said(tmp_path: Path) -> None:
         place = tmp_path / "lake" / "visits" / f"ds={day}" / "part-0.parquet"
         write_parquet(place, {"id": [1, 2, 3]})
     write_parquet(tmp_path / "lake" / "other.parquet", {"id": [1]})
-    assert "3 rows have no ds, so no gate sees them" in report_of(tmp_path)["visits"]["wrong"]
+    assert (
+        "3 rows have no date in ds, so no gate sees them" in report_of(tmp_path)["visits"]["wrong"]
+    )
 
 
 def report_of(home: Path, *more: str) -> dict[str, dict[str, Any]]:

@@ -34,18 +34,8 @@ schema:
             arguments: {{validValues: [{values}]}}
             mustBe: 0
 """
-ITEMS = """\
-dataContractSpecification: 1.1.0
-id: codes
-info: {{title: codes, version: 1.0.0}}
-models:
-  t:
-    type: table
-    fields:
-      a:
-        type: array
-        items: {{type: string, enum: [{values}]}}
-"""
+STRINGS = "{{type: string, enum: [{values}]}}"
+ITEMS = DCS.replace(STRINGS, f"{{{{type: array, items: {STRINGS}}}}}")
 
 
 def clauses(contract: str, values: str, tmp_path: Path) -> list[str]:

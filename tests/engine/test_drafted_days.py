@@ -69,7 +69,11 @@ MOMENTS: dict[str, Callable[[date], Any]] = {
     "text in UTC": lambda on: f"{on}T23:30:00Z",
     "text with offset": lambda on: f"{on}T23:30:00.5-05:00",
 }
-FORMS = DAY_FORMS | MOMENTS | {"words": lambda on: f"{on:%d %B %Y}"}
+OTHER_FORMS: dict[str, Callable[[date], Any]] = {
+    "words": lambda on: f"{on:%d %B %Y}",
+    "an hour that does not exist": lambda on: f"{on}T25:30:00",
+}
+FORMS = DAY_FORMS | MOMENTS | OTHER_FORMS
 TEXTS = [form for form, value in FORMS.items() if isinstance(value(DAYS[0]), (str, int))]
 CASES = [
     *((write, form) for write in (parquet, delta) for form in FORMS),

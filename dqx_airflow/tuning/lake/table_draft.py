@@ -271,7 +271,7 @@ def _wrong(seen: Seen, today: date, undated: int) -> Iterator[str]:
         yield "no rows"
         return
     if undated and seen.days is not None:
-        yield f"{undated} rows have no {seen.days.column}, so no gate sees them"
+        yield f"{undated} rows have no date in {seen.days.column}, so no gate sees them"
     for column in seen.table.columns:
         yield from _faults_of_key(column, seen.table)
     if seen.days is not None:
