@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
 from functools import cached_property
@@ -22,7 +22,7 @@ from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.engine.outputs import promoted_slices
 from dqx_airflow.engine.outputs.promoted_slices import Region
 from dqx_airflow.engine.outputs.shown_rows import shown_cell
-from dqx_airflow.engine.outputs.target_demands import demands_on_values
+from dqx_airflow.engine.outputs.target_demands import Demand, demands_on_values
 from dqx_airflow.engine.scan.frames import rows_of
 from dqx_airflow.engine.session.sail import INSTEAD, engine_version, sail_version
 from dqx_airflow.engine.session.spark_session import TIME_ZONE, is_in_utc
@@ -288,6 +288,8 @@ class PromotionTarget:
     accepted: Acceptance | None = None
     left_out: int = 0
     statement: str = ""
+    _met: set[tuple[Demand, ...]] = field(default_factory=set, compare=False)
+    """The demands that the rows were found to meet: a look at them is a scan."""
 
     def with_statement(self, receipts: ReceiptWriter, facts: Mapping[str, str]) -> PromotionTarget:
         """The target with the statement of its receipt.
@@ -431,7 +433,7 @@ class PromotionTarget:
         :raises RefusedPromotionError: there are such rows.
         """
         demands = tuple(demands_on_values(struct))
-        if not demands:
+        if not demands or (frame is None and demands in self._met):
             return
         rows = self.replaced.frame() if frame is None else frame
         # In one aggregate: Sail filters by no array of a file.
@@ -448,6 +450,8 @@ class PromotionTarget:
                     f"its column {demand.broken}{shown}",
                     "mend the rows, or change the columns of the table: a promotion does not",
                 )
+        if frame is None:
+            self._met.add(demands)
 
     def check_partition_columns(self, table: DeltaTable | None) -> None:
         """Rejects a target of nothing but partition columns: files hold the others.
