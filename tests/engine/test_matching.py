@@ -8,6 +8,8 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,11 @@ from dqx_airflow.engine.scan import matching
 from dqx_airflow.engine.scan.frames import ReferenceTables
 from dqx_airflow.engine.scan.matching import run_matches
 from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.metrics.spark_values import EXACT
+from dqx_airflow.metrics.types import LONGEST_DECIMAL, ColumnPath
 from dqx_airflow.plan.model import MetricRequest, Scanned
+from dqx_airflow.plan.number_comparison import is_within
+from dqx_airflow.plan.schema_check import ColumnPair
 from dqx_airflow.values import DatasetRef, Outcome, Status, Verdict
 from tests.engine.lake import Run, delta, request
 
@@ -136,6 +142,46 @@ def test_many_rows_are_matched_exactly_where_keys_repeat_or_are_null(
     found = run_matches(spark, requests, references, rows, most_grouped=0)
     assert not found.failures
     assert tuple(_value(found, one) for one in requests) == differences
+
+
+@pytest.mark.few(2, apart=True)
+@pytest.mark.parametrize("scale", range(LONGEST_DECIMAL + 1))
+def test_a_tolerance_between_decimals_of_every_size_is_exact(spark: Any, scale: int) -> None:
+    chance = random.Random(scale)
+    for precision in sorted({max(scale, 1), min(scale + 3, 38), max(scale, 37), 38}):
+        top = 10**precision - 1
+        numbers = [0, 1, -1, top, -top, top - 5, *(chance.randrange(-top, top) for _ in range(4))]
+        units = [1, 5, top // 2, top - 1, top, top + 1, 2 * top - 1, 2 * top, chance.randrange(top)]
+        pairs = [(a, b) for a in numbers for b in numbers]
+        ends = [(a, a + sign * d) for a in numbers for d in units for sign in (-1, 1)]
+        pairs += [(a, b + one) for a, b in ends for one in (0, 1) if abs(b + one) <= top]
+        rows = ", ".join(
+            f"({number}, '{_written(a, scale)}', '{_written(b, scale)}')"
+            for number, (a, b) in enumerate(pairs)
+        )
+        kind = f"decimal({precision},{scale})"
+        column = ColumnPath(("x",), kind)
+        tolerances = [Fraction(unit, 10**scale) for unit in units]
+        nearness = [
+            matching._Nearness.of(ColumnPair("x", column, column), tolerance)
+            for tolerance in tolerances
+        ]
+        near = (
+            f"{one and one.is_near('a', 'b')} AS is_near_{at}" for at, one in enumerate(nearness)
+        )
+        found = spark.sql(
+            f"SELECT number, {', '.join(near)} FROM (SELECT number, CAST(a AS {kind}) AS a, "
+            f"CAST(b AS {kind}) AS b FROM VALUES {rows} AS pairs (number, a, b))"
+        ).collect()
+        assert len(found) == len(pairs)
+        for number, *answers in found:
+            a, b = (Fraction(side, 10**scale) for side in pairs[number])
+            due = [is_within(a, b, tolerance) for tolerance in tolerances]
+            assert answers == due, (kind, a, b, tolerances)
+
+
+def _written(units: int, scale: int) -> str:
+    return f"{Decimal(units).scaleb(-scale, EXACT):f}"
 
 
 def _value(found: Scanned, asked: MetricRequest) -> int:

@@ -24,7 +24,7 @@ from dqx_airflow.engine.session.concurrency import jobs_called, side_by_side
 from dqx_airflow.engine.session.spark_errors import explain, spark_failures
 from dqx_airflow.engine.sources.footers import drift_of
 from dqx_airflow.errors import DatasetError
-from dqx_airflow.metrics.spark_values import FLOATING
+from dqx_airflow.metrics.spark_values import EXACT, FLOATING
 from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.metrics.types import LONGEST_DECIMAL, Family, decimal_size, family_of, widest
 from dqx_airflow.plan import schema_check
@@ -136,12 +136,21 @@ class _Schemas:
         )
 
 
+_LOW_DIGITS = 19
+"""The digits of the lower half of a decimal: as many as the upper half of 38 has."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Nearness:
-    """The tolerance between two numbers; `scale` is the number of decimal places of exact ones."""
+    """The tolerance between two numbers.
+
+    `scale` is the number of decimal places of exact ones, and `is_roomless` is true if no decimal
+    holds every difference of two.
+    """
 
     tolerance: Fraction
     scale: int | None
+    is_roomless: bool = False
 
     @classmethod
     def of(cls, pair: ColumnPair, tolerance: Number | None) -> _Nearness | None:
@@ -150,8 +159,10 @@ class _Nearness:
             return None
         if pair.is_floating:
             return cls(Fraction(tolerance), None)
-        scale = max(decimal_size(side.type)[1] for side in (pair.left, pair.right))
-        return cls(Fraction(tolerance), scale) if scale < LONGEST_DECIMAL else None
+        sizes = [decimal_size(side.type) for side in (pair.left, pair.right)]
+        scale = max(scale for _, scale in sizes)
+        whole = max(precision - scale for precision, scale in sizes)
+        return cls(Fraction(tolerance), scale, whole + scale >= LONGEST_DECIMAL)
 
     def is_near(self, left: str, right: str) -> str:
         """A Spark SQL condition: two numbers are within the tolerance. True or false, never
@@ -159,14 +170,45 @@ class _Nearness:
         if self.scale is None:
             most = f"{float(self.tolerance * (1 + FLOAT_TOLERANCE))!r}D"
             return f"coalesce(abs({left} - {right}) <= {most}, false)"
-        # The difference of two such decimals fits into the longest one.
+        units = math.floor(self.tolerance * 10**self.scale)
+        if self.is_roomless:
+            a, b = (_halves(side, self.scale) for side in (left, right))
+            both = f"{_is_at_most_above(a, b, units)} AND {_is_at_most_above(b, a, units)}"
+            return f"coalesce({both}, false)"
         shorter = f"DECIMAL({LONGEST_DECIMAL - 1},{self.scale})"
-        units = min(math.floor(self.tolerance * 10**self.scale), 10**LONGEST_DECIMAL - 1)
-        most = f"{Decimal(units).scaleb(-self.scale):f}"
-        ends = (f"CAST('{sign}{most}' AS DECIMAL(38,{self.scale}))" for sign in ("-", ""))
-        difference = f"TRY_CAST({left} AS {shorter}) - TRY_CAST({right} AS {shorter})"
+        written = Decimal(min(units, 10**LONGEST_DECIMAL - 1)).scaleb(-self.scale, EXACT)
+        ends = (f"CAST('{sign}{written:f}' AS DECIMAL(38,{self.scale}))" for sign in ("-", ""))
+        difference = f"CAST({left} AS {shorter}) - CAST({right} AS {shorter})"
         # `abs` of a decimal has 34 digits in Spark.
         return f"coalesce({difference} BETWEEN {' AND '.join(ends)}, false)"
+
+
+def _halves(value: str, scale: int) -> tuple[str, str]:
+    """A decimal of up to 38 digits as two integers: its upper and its lower digits.
+
+    They are read from its text, since Spark would round what it computes from all digits.
+    """
+    text = f"CAST({value} AS STRING)"
+    # Only Spark without ANSI mode writes exponents, and only Spark formats all digits.
+    text = f"CASE WHEN {text} LIKE '%E%' THEN format_number({value}, {scale}) ELSE {text} END"
+    digits = f"lpad(translate({text}, '-,.', ''), {LONGEST_DECIMAL + 1}, '0')"
+    upper = f"left({digits}, {LONGEST_DECIMAL + 1 - _LOW_DIGITS})"
+    # Spark compares a decimal with 0 after rounding it to 37 places.
+    sign = f"if({text} LIKE '-%', '-', '')"
+    high, low = (f"concat({sign}, {half})" for half in (upper, f"right({digits}, {_LOW_DIGITS})"))
+    return f"CAST({high} AS DECIMAL(20,0))", f"CAST({low} AS DECIMAL(20,0))"
+
+
+def _is_at_most_above(left: tuple[str, str], right: tuple[str, str], units: int) -> str:
+    """A condition: the left number, in halves, minus the right one is at most a number of units of
+    the last decimal place."""
+    high, low = divmod(min(units, 2 * 10**LONGEST_DECIMAL), 10**_LOW_DIGITS)
+    left_over = f"{left[1]} - {right[1]} - CAST('{low}' AS DECIMAL(20,0))"
+    room = f"CAST('{high}' AS DECIMAL(20,0)) - {left[0]} + {right[0]}"
+    # The lower halves differ by less than four units of the upper ones.
+    ends = (f"CAST('{end}' AS DECIMAL(22,0))" for end in (-4, 4))
+    near_room = f"least(greatest({room}, {next(ends)}), {next(ends)})"
+    return f"{left_over} <= {near_room} * CAST('{10**_LOW_DIGITS}' AS DECIMAL(20,0))"
 
 
 @dataclass(frozen=True, slots=True)
