@@ -13,7 +13,7 @@ import uuid
 from datetime import date
 from pathlib import Path
 
-from dqx_airflow.cli.demo import DemoHome
+from dqx_airflow.cli.demo.home import DemoHome
 from dqx_airflow.values import Attempt, DatasetRef, GateRequest, RunKey, SourceFile
 from dqx_airflow.values.files import shipped
 from dqx_airflow.values.json_form import to_arguments

@@ -4,7 +4,7 @@ land_bronze -> bronze_gate -> build_silver -> silver_gate -> build_gold
 
 A gate does not retry a violation: the day stops at the gate, and every task downstream is
 `upstream_failed`. Silver has the rows that its gate promotes from staging. `dql demo` runs this DAG
-for three days of 2013, with Spark, or without Java on Sail.
+for three days of 2013, on a Spark Connect server, with `spark-submit`, or without Java on Sail.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from dqx_airflow.operators import DqlGateOperator
 
 HERE = Path(__file__).parent
 LAKE = os.environ.get("FLIGHTS_LAKE", "/data/lake")
-# Without Java, jobs run in processes of the worker, and gates over the connection `sail`.
-IS_ON_SAIL = os.environ.get("FLIGHTS_ENGINE") == "sail"
+# On a Spark Connect server or on Sail, jobs run in processes of the worker, without a JVM.
+HAS_JVM = os.environ.get("FLIGHTS_SPARK", "local").startswith("local")
 # A day of flights is small: a JVM that starts fast matters more than one that compiles well.
 SPARK = {
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -46,17 +46,17 @@ def flights_job(name: str, reads: str, writes: str) -> BaseOperator:
     program = str(HERE / "jobs" / f"{name}.py")
     arguments = ["--lake", LAKE, "--date", "{{ ds }}"]
     datasets = {"inlets": [data(reads)], "outlets": [data(writes)]}
-    if IS_ON_SAIL:
-        command = shlex.join([sys.executable, program, *arguments])
-        return BashOperator(task_id=name, bash_command=command, **datasets)
-    return SparkSubmitOperator(
-        task_id=name,
-        application=program,
-        application_args=arguments,
-        conf=SPARK,
-        name=name,
-        **datasets,
-    )
+    if HAS_JVM:
+        return SparkSubmitOperator(
+            task_id=name,
+            application=program,
+            application_args=arguments,
+            conf=SPARK,
+            name=name,
+            **datasets,
+        )
+    command = shlex.join([sys.executable, program, *arguments])
+    return BashOperator(task_id=name, bash_command=command, **datasets)
 
 
 with DAG(

@@ -15,7 +15,7 @@ from typing import Any
 from deltalake import write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
-from dqx_airflow.datasets.spark_address import SAIL
+from dqx_airflow.datasets.spark_address import connection_of
 from dqx_airflow.engine.scan.frames import rows_of
 from dqx_airflow.engine.session.connection import open_session
 from dqx_airflow.engine.sources.delta_table import has_delta
@@ -34,10 +34,12 @@ def arguments(flag: str | None = None, **settings: Any) -> Any:
 
 
 def session(name: str) -> SparkSession:
-    """The session of a job: of its `spark-submit`, or on Sail in this process, without Java."""
-    if os.environ.get("FLIGHTS_ENGINE") == "sail":
-        return open_session(SAIL, name, {})
-    return SparkSession.builder.appName(name).getOrCreate()
+    """The session of a job: of its `spark-submit`, on a Spark Connect server, or on Sail in this
+    process."""
+    address = os.environ.get("FLIGHTS_SPARK", "local")
+    if address.startswith("local"):
+        return SparkSession.builder.appName(name).getOrCreate()
+    return open_session(connection_of(address), name, {})
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ def _init() -> Command:
 
 
 def _demo() -> Command:
-    from dqx_airflow.cli.demo import demo
+    from dqx_airflow.cli.demo.demo import demo
 
     return demo
 

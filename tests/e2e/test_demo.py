@@ -22,9 +22,16 @@ pytestmark = pytest.mark.e2e
 
 
 @pytest.fixture(scope="module")
-def demo(programs: Path, jvm_archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Demo:
-    home = tmp_path_factory.mktemp("demo")
-    return run_demo(home, program=programs / "dql", jvm_archive=jvm_archive)
+def demo(programs: Path, tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    return run_demo(tmp_path_factory.mktemp("demo"), program=programs / "dql")
+
+
+@pytest.fixture(scope="module")
+def submitted(programs: Path, jvm_archive: Path, tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    """The ordinary day with a `spark-submit` for each job and gate."""
+    home = tmp_path_factory.mktemp("submitted")
+    options = ("--engine", "spark-submit", "--day", ORDINARY.isoformat())
+    return run_demo(home, *options, program=programs / "dql", jvm_archive=jvm_archive)
 
 
 @pytest.mark.parametrize(("on", "expected"), DAYS)
@@ -32,6 +39,26 @@ def test_every_task_of_the_three_days_ends_in_its_expected_state(
     demo: Demo, on: date, expected: dict[str, str]
 ) -> None:
     assert demo.states(on) == expected
+
+
+def test_a_day_ends_with_spark_submit_as_on_the_server(demo: Demo, submitted: Demo) -> None:
+    assert "with a Spark server" in " ".join(demo.output.split())
+    assert "with a spark-submit for each job and gate" in " ".join(submitted.output.split())
+    assert submitted.states(ORDINARY) == demo.states(ORDINARY)
+    over_server, found = demo.results(ORDINARY), submitted.results(ORDINARY)
+    assert found.keys() == over_server.keys()
+    for name, row in found.items():
+        assert row["status"] == over_server[name]["status"], name
+        assert row["value"] == pytest.approx(over_server[name]["value"]), name
+    for table in ("lake/silver/departures", "lake/gold/punctuality"):
+        promoted = [row for row in demo.table(table).to_pylist() if row["flight_date"] == ORDINARY]
+        assert sorted(map(str, submitted.table(table).to_pylist())) == sorted(map(str, promoted))
+
+
+def test_an_airflow_that_is_started_later_needs_no_server(demo: Demo) -> None:
+    """The server ends with the demo."""
+    assert (demo.root / "logs" / "spark_server.log").exists()
+    assert "export FLIGHTS_SPARK='local[2]'" in (demo.root / "environment.sh").read_text()
 
 
 def test_nothing_is_built_below_a_blocked_gate(demo: Demo) -> None:
