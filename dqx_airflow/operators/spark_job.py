@@ -258,7 +258,7 @@ class SparkJobOperator(SparkSubmitOperator):
     ) -> Ending:
         """Runs the job by `spark-submit`."""
         from dqx_airflow.operators.ending import ending_of_submission
-        from dqx_airflow.operators.local_driver import local_driver_conf, local_driver_env
+        from dqx_airflow.operators.local_driver import LocalDriver
         from dqx_airflow.values.files import shipped
 
         self.application = self.application or str(shipped("spark_jobs/gate_job.py"))
@@ -270,9 +270,19 @@ class SparkJobOperator(SparkSubmitOperator):
             **request.session_settings,
             **(self.conf or {}),
         }
+        driver: LocalDriver | None = None
         if self._is_driver_here(connection.extra_dejson):
-            self.conf = local_driver_conf(self.conf, self.env_vars, self.log)
-            self.env_vars = local_driver_env(self.env_vars)
+            program = self._spark_binary or connection.extra_dejson.get("spark-binary")
+            on_classpath = {
+                "spark.jars": self.jars,
+                "spark.jars.packages": self.packages,
+                "spark.driver.extraClassPath": self.driver_class_path,
+                "spark.driver.memory": self._driver_memory,
+            }
+            driver = LocalDriver(
+                self.conf, self.env_vars, program or "spark-submit", on_classpath, self.log
+            )
+            self.conf, self.env_vars = driver.conf, driver.env_vars
         elif "yarn" in master_of(connection):
             self._knows_resource_manager = bool(connection.extra_dejson.get(_RM_ADDRESS))
             # A driver that YARN restarts would be a try unknown to Airflow.
@@ -292,6 +302,8 @@ class SparkJobOperator(SparkSubmitOperator):
             raise GateMisconfiguredError(f"the Spark job cannot be submitted: {unfit}") from None
         finally:
             self.application_args = []  # they belong to this try, not to the gate
+        if driver is not None:
+            driver.keep_classes(has_ended_well=error is None)
         return ending_of_submission(self._hook, error, request.timeout_s)
 
     def _require_driver_to_follow(self, connection: Any) -> None:

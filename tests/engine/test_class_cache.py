@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from pyspark import SparkContext
 
+from dqx_airflow.datasets.class_cache import ClassCache
 from dqx_airflow.datasets.jvm_options import DRIVER_OPTIONS
 from dqx_airflow.datasets.spark_address import connection_of
 from dqx_airflow.engine.session import class_cache
-from dqx_airflow.engine.session.class_cache import CACHE, ClassCache, with_cached_classes
+from dqx_airflow.engine.session.class_cache import CACHE, with_cached_classes
 from tests.processes import ended, environment
 
 LOCAL = connection_of("local[2]")

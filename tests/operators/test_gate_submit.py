@@ -119,6 +119,59 @@ def test_in_client_mode_the_jvm_starts_from_the_configured_archive(
     assert JVM not in spark_submit.conf
 
 
+@pytest.fixture
+def cache(gate: Gates, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The folder of the cache of classes, which is configured."""
+    monkeypatch.setenv("AIRFLOW__DQX__JVM_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_the_first_jvm_on_a_worker_writes_its_classes_and_the_next_one_starts_from_them(
+    gate: Gates, spark_submit: SparkSubmit, cache: Path
+) -> None:
+    spark_submit.will("passed classes", "passed", "passed", "passed")
+    gate.run(conf={JVM: "-Xss4m"})
+    options = spark_submit.conf[JVM].split()
+    assert (options[0].split("=")[0], options[-1]) == ("-XX:ArchiveClassesAtExit", "-Xss4m")
+    (archive,) = cache.glob("*.jsa")
+    gate.context["ti"].id = "attempt-2"
+    gate.run(conf={JVM: "-Xss4m"})
+    options = spark_submit.conf[JVM].split()
+    assert (options[0], options[-1]) == (f"-XX:SharedArchiveFile={archive}", "-Xss4m")
+    assert "-XX:+VerifySharedSpaces" in options
+    gate.context["ti"].id = "attempt-3"
+    gate.run(jars="other.jar")
+    assert "ArchiveClassesAtExit" in spark_submit.conf[JVM], "other jars have other classes"
+    gate.context["ti"].id = "attempt-4"
+    gate.run(deploy_mode="cluster")
+    assert JVM not in spark_submit.conf
+
+
+def test_a_submission_that_fails_leaves_no_classes(
+    gate: Gates, spark_submit: SparkSubmit, cache: Path
+) -> None:
+    spark_submit.will("classes exit=1")
+    gate.fails("GateInfrastructureError", "no report")
+    assert "ArchiveClassesAtExit" in spark_submit.conf[JVM]
+    assert list(cache.iterdir()) == []
+
+
+def test_a_cache_that_cannot_be_used_is_said_and_the_gate_runs(
+    gate: Gates,
+    spark_submit: SparkSubmit,
+    monkeypatch: pytest.MonkeyPatch,
+    log: Log,
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "file").touch()
+    for number, folder in enumerate(("relative/cache", str(tmp_path / "file"))):
+        monkeypatch.setenv("AIRFLOW__DQX__JVM_CACHE", folder)
+        gate.context["ti"].id = f"attempt-{number}"
+        gate.run()
+        assert JVM not in spark_submit.conf
+        assert folder in log.at("warning")[-1]
+
+
 @pytest.mark.few(2)
 @pytest.mark.parametrize(
     ("master", "env_vars_given", "expected"),
