@@ -26,12 +26,16 @@ SUITE = 'assert sum(id) > 0 name "sum"\nassert duplicate_count(id) == 0 name "un
 
 def main(format: str, jars: str, folder: str) -> None:
     os.environ.update(java_environment())
+    # The catalog `writer` has the same tables, and keeps nothing of what `lake` has read.
     extensions = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
     iceberg = (
         f"--conf spark.sql.extensions={extensions} "
         "--conf spark.sql.catalog.lake=org.apache.iceberg.spark.SparkCatalog "
         "--conf spark.sql.catalog.lake.type=hadoop "
         f"--conf spark.sql.catalog.lake.warehouse={folder}/warehouse "
+        "--conf spark.sql.catalog.writer=org.apache.iceberg.spark.SparkCatalog "
+        "--conf spark.sql.catalog.writer.type=hadoop "
+        f"--conf spark.sql.catalog.writer.warehouse={folder}/warehouse "
     )
     os.environ["PYSPARK_SUBMIT_ARGS"] = (
         f"--master local[2] --jars {jars} --conf spark.log.level=OFF "
@@ -103,6 +107,14 @@ def iceberg(spark: Any, folder: Path) -> None:
     ):
         (described,) = gate(spark, folder, read).datasets
         assert (described.snapshot, described.branch) == expected, read
+    # Another program writes what this session has read before.
+    in_branch = replace(by_name, table="lake.shop.orders.branch_audit")
+    for written, orders, total in (
+        ("writer.shop.orders", by_name, 103),
+        ("writer.shop.orders.branch_audit", in_branch, 108),
+    ):
+        spark.sql(f"INSERT INTO {written} VALUES (100, DATE'{TODAY}')")
+        assert value_and_origin(gate(spark, folder, orders)) == (total, "scan")
 
 
 def ids(spark: Any, ref: DatasetRef) -> list[int]:

@@ -7,6 +7,7 @@ that do not fit their column silently become NULL.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timezone
 
@@ -47,6 +48,7 @@ def open_table(spark: SparkSession, ref: DatasetRef, table: str) -> OpenDataset:
     :raises DatasetError: it cannot be read as requested.
     """
     require_strict_session(spark, ref, "what it reads of the catalog")
+    _forget(spark, table)
     about = _description(spark, table)
     provider = about.get("Provider", "").lower()
     options = given_options(ref)
@@ -116,11 +118,23 @@ def open_query(spark: SparkSession, ref: DatasetRef, text: str) -> OpenDataset:
     return OpenDataset.of_frame(ref, spark.sql(text), ref.location)
 
 
+def _forget(spark: SparkSession, table: str) -> None:
+    """Makes a session read a table again: it keeps the list of its files, Iceberg its metadata, and
+    an application the rows of `CACHE TABLE`, which is computed again.
+
+    A gate of the same job, an earlier gate of a server, or a notebook may have read it before.
+    """
+    for name in {table, iceberg.table_in(table)}:
+        with suppress(PySparkException):  # reading what does not exist fails as well
+            spark.catalog.refreshTable(name)
+
+
 def _require_strict(spark: SparkSession, ref: DatasetRef, table: str, depth: int = 0) -> None:
     """Rejects text-file tables behind a query or a view, where no reader options apply.
 
     :raises DatasetError: values that do not fit a column would become NULL.
     """
+    _forget(spark, table)
     about = _description(spark, table)
     kind = _text_format(about)
     if kind and not _has_mode(about):

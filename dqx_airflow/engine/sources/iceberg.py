@@ -66,6 +66,16 @@ def snapshot_read(
     return (int(found[0]["snapshot_id"]), named) if found else (None, None)
 
 
+def table_in(name: str) -> str:
+    """The name of the table in a name that may also select a branch, a tag or a snapshot.
+
+    >>> table_in("lake.sales.orders.branch_audit")
+    'lake.sales.orders'
+    """
+    in_name = _IN_A_NAME.fullmatch(name)
+    return in_name["table"] if in_name else name
+
+
 def _selection(ref: DatasetRef, place: str) -> _Selection | None:
     """The rows that a dataset selects; None if it selects them by time, or changes of rows."""
     if any(option_of(ref, name) is not None for name in (*_OF_TIMES, *_OF_CHANGES)):
