@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
@@ -83,11 +83,12 @@ def date_of_run(context: Any) -> DataDate:
     events of the gates that triggered it."""
     run = context["dag_run"]
     timestamp = getattr(run, "logical_date", None)
+    key = getattr(run, "partition_key", None)
     if timestamp is not None:
-        return _logical_date(timestamp, getattr(context.get("dag"), "timezone", None))
+        found = _logical_date(timestamp, getattr(context.get("dag"), "timezone", None))
+        return _agreeing(found, key) if key else found
     due = DataDate(_day_of(run.run_after), "the scheduled day of the run")
     named: dict[tuple[date, str], None] = {}
-    key = getattr(run, "partition_key", None)
     if key:
         on = _day_of_key(key)
         if on is None:
@@ -108,14 +109,7 @@ def date_of_run(context: Any) -> DataDate:
         named[on, f"the asset event of {extra['gate']}"] = None
     dates = {on for on, _ in named}
     if len(dates) > 1:
-        different = listed(
-            [f"{on.isoformat()} ({origin})" for on, origin in named], most=_MOST_SHOWN
-        )
-        return _in_doubt(
-            due,
-            f"the run was triggered with different dates: {different}",
-            "date= with one of them, or expand the gate over all of them with .expand(date=...)",
-        )
+        return _different(due, named)
     if dates:
         return DataDate(dates.pop(), f"from {next(iter(named))[1]}")
     return _in_doubt(
@@ -141,6 +135,28 @@ def _logical_date(timestamp: datetime, zone: Any) -> DataDate:
         f"{local_day.isoformat()} "
         f'in {name}, the time zone of the DAG: write date="{{{{ ds }}}}" for {on.isoformat()}, or '
         f"date=\"{{{{ logical_date.in_timezone('{name}') | ds }}}}\" for {local_day.isoformat()}",
+    )
+
+
+def _agreeing(found: DataDate, key: str) -> DataDate:
+    """The date, in doubt if the partition key is another one: a form of Airflow that asks for the
+    key fills in the logical date itself."""
+    on = _day_of_key(key)
+    if found.objection is not None or on is None or on == found.on:
+        return found
+    return _different(found, [(found.on, "the logical date"), (on, f"the partition key {key}")])
+
+
+def _different(due: DataDate, named: Iterable[tuple[date, str]]) -> DataDate:
+    """A date in doubt.
+
+    :param named: the dates, each with its origin.
+    """
+    dates = [f"{on.isoformat()} ({origin})" for on, origin in named]
+    return _in_doubt(
+        due,
+        f"the run was triggered with different dates: {listed(dates, most=_MOST_SHOWN)}",
+        "date= with one of them, or expand the gate over all of them with .expand(date=...)",
     )
 
 

@@ -90,6 +90,8 @@ def place(context: Context, dag_run: Any, zone: str = "UTC") -> Context:
         (run(of_a_loader(rows=5), event("2026-11-14")), "UTC", "2026-11-14", "land_sales.gate"),
         (run(of_a_loader(date="2020-01-01"), event("2026-11-14")), "UTC", "2026-11-14", "land_sal"),
         (run(key="2026-11-14"), "UTC", "2026-11-14", "the partition key 2026-11-14"),
+        (run(logical_date=at(3), key="2024-05-17"), "UTC", "2024-05-17", "the logical date"),
+        (run(logical_date=at(3), key="zurich"), "UTC", "2024-05-17", "the logical date"),
         (
             run(key="2026-11-14T00:00:00"),
             "Asia/Tokyo",
@@ -157,6 +159,11 @@ def test_the_first_log_line_has_the_date_and_its_source(
             run(logical_date=at(22)),
             "Europe/Zurich",
             r"is 2024-05-17 in UTC and 2024-05-18 in Europe/Zurich.*in_timezone\('Europe/Zurich'\)",
+        ),
+        (
+            run(logical_date=at(3), key="2024-05-16"),
+            "UTC",
+            r"dates: 2024-05-17 \(the logical date\), 2024-05-16 \(the partition key 2024-05-16\)",
         ),
         (run(logical_date=at(3)), "America/Los_Angeles", r"2024-05-16 in America/Los_Angeles"),
         # The same schedule, 00:30 in Zurich: in winter it is the day before as well.
