@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.values import DatasetSnapshot, Outcome, PartialRun, Selection, Severity
+from dqx_airflow.values import DatasetSnapshot, Outcome, PartialRun, Promotion, Selection, Severity
 from tests.command_line import dql
 from tests.made_reports import report_at
 
@@ -220,6 +221,18 @@ OBJECTIONS: dict[str, tuple[Callable[[Any], dict[str, Any]], str]] = {
     "partial": (
         lambda _: {"partial": PartialRun(Selection(severity=Severity.P0), 1, 2)},
         "is passed, and partial",
+    ),
+    "without the bad rows": (
+        lambda table: {
+            "outcome": Outcome.WARNED,
+            "datasets": (
+                replace(
+                    reading(table.location(), head(table, "audit")),
+                    promotion=Promotion("/silver/orders", 7, 97, left_out=3),
+                ),
+            ),
+        },
+        "is warned only without 3 bad rows, which the branch has",
     ),
     "of another table": (
         lambda table: {"datasets": (reading("lake.presales.orders", head(table, "audit")),)},

@@ -136,6 +136,9 @@ def _objection(report: GateReport, table: Any, branch: str, head: int) -> str | 
         return f"is {report.outcome}"
     if report.partial:
         return f"is {report.outcome}, and partial"
+    left_out = [one.promotion.left_out for one in read if one.promotion is not None]
+    if any(left_out):
+        return f"is {report.outcome} only without {sum(left_out)} bad rows, which the branch has"
     if any(one.snapshot == head for one in read):
         return None
     known = [one for one in read if one.snapshot is not None]
