@@ -344,7 +344,10 @@ def rounded_half_up(value: Decimal, digits: int) -> Decimal:
 
 
 _DAY_S = 86_400
-_MICROSECONDS = 10**6
+MICROSECONDS = 10**6
+"""In a second."""
+MOST_MICROSECONDS = 2**63 - 1
+"""The longest duration that Spark holds."""
 
 POSITIONS = {
     "date": "unix_date({})",
@@ -365,7 +368,7 @@ def step_of(given: Any, kind: str) -> Fraction:
     if not isinstance(given, tuple):
         return Fraction(given)
     seconds = Fraction(given[1])
-    return seconds / _DAY_S if kind == "date" else seconds * _MICROSECONDS
+    return seconds / _DAY_S if kind == "date" else seconds * MICROSECONDS
 
 
 def objection_to_step(given: Any, column: str, kind: str) -> str | None:

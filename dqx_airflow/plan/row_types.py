@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TypeAlias
 
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
@@ -15,7 +16,13 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show
 from dqx_airflow.dql.walk import ITEM
 from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
-from dqx_airflow.metrics.spark_values import has_nanoseconds, literal_type, timestamp_in
+from dqx_airflow.metrics.spark_values import (
+    MICROSECONDS,
+    MOST_MICROSECONDS,
+    has_nanoseconds,
+    literal_type,
+    timestamp_in,
+)
 from dqx_airflow.metrics.types import (
     WHOLE_SIZES,
     Family,
@@ -107,6 +114,7 @@ class RowTypes:
             case nodes.Item(path=path):
                 return self._field_of_item(path)
             case nodes.Number(unit=nodes.Unit.DURATION):
+                _check_duration(node)
                 return DURATION
             case nodes.Number(value=value) | nodes.Text(value=value) | nodes.Truth(value=value):
                 return literal_type(value)
@@ -239,6 +247,16 @@ def _type_of_digits(node: nodes.Expression, node_type: str) -> str:
             return f"decimal({len(str(abs(value)))},0)"
         case _:
             return node_type
+
+
+def _check_duration(duration: nodes.Number) -> None:
+    """:raises TypeObjection: Spark does not hold the duration."""
+    microseconds = Fraction(duration.value) * MICROSECONDS
+    if microseconds > MOST_MICROSECONDS:
+        days = MOST_MICROSECONDS // (MICROSECONDS * 86_400)
+        raise TypeObjection(f"{show(duration)} is too long: a duration has at most {days:,} days")
+    if microseconds.denominator > 1:
+        raise TypeObjection(f"{show(duration)} is not a whole number of microseconds")
 
 
 def is_duration(spark_type: str) -> bool:

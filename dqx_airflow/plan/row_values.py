@@ -43,10 +43,9 @@ _CAST_EXPLICITLY = ("decimal", "interval", "timestamp")
 _INFINITY = "double('infinity')"
 _FIRST_DAY, _LAST_DAY = -719162, 2932896
 """0001-01-01 and 9999-12-31, in days since 1970-01-01."""
-_AFTER_LAST = {
-    "timestamp": "TIMESTAMP_LTZ'+10000-01-01 00:00:00'",
-    "timestamp_ntz": "TIMESTAMP_NTZ'+10000-01-01 00:00:00'",
-}
+_FIRST_MOMENT, _LAST_MOMENT = "'0001-01-01 00:00:00'", "'9999-12-31 23:59:59.999999'"
+_KINDS_OF_MOMENTS = {"timestamp": "TIMESTAMP_LTZ", "timestamp_ntz": "TIMESTAMP_NTZ"}
+"""The words before a literal of each type of timestamps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,8 +161,9 @@ def _arithmetic(node: nodes.Arithmetic, left: RowValue, right: RowValue) -> RowV
         sql = f"({first} {op} {second})" if op != "/" else f"({first} / nullif({second}, 0))"
     else:
         sql = f"({first} {op} {second})" if has_room else _tried(op, first, second, types)
-    if result in _AFTER_LAST:
-        sql = f"CASE WHEN {sql} < {_AFTER_LAST[result]} THEN {sql} END"
+    if (kind := _KINDS_OF_MOMENTS.get(result)) is not None:
+        years = f"BETWEEN {kind}{_FIRST_MOMENT} AND {kind}{_LAST_MOMENT}"
+        sql = f"CASE WHEN {sql} {years} THEN {sql} END"
     if is_narrowed or not has_room:
         causes = (*causes, *_losses(op, left, right, RowValue(sql, result), words))
     return RowValue(sql, result, causes)

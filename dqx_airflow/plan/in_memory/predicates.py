@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -20,7 +21,13 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.metrics.patterns import syntax
 from dqx_airflow.metrics.patterns.bounds import bounded_like, longest_in_python, regular_expression
 from dqx_airflow.metrics.row_functions import ROW_FUNCTIONS
-from dqx_airflow.metrics.spark_values import COMPARATORS, ColumnValues, comparable, literal_value
+from dqx_airflow.metrics.spark_values import (
+    COMPARATORS,
+    MICROSECONDS,
+    ColumnValues,
+    comparable,
+    literal_value,
+)
 from dqx_airflow.metrics.text_formats import TEXT_FORMATS, whole
 from dqx_airflow.metrics.types import WHOLE_SIZES, spelled_like
 from dqx_airflow.plan.in_memory.table import calculate, fitted, has_bits_for, narrowed, negated
@@ -241,7 +248,7 @@ class EvaluatedRow:
             case nodes.Item(path=path):
                 return self._field_of_item(path)
             case nodes.Number(value=seconds, unit=nodes.Unit.DURATION):
-                return timedelta(seconds=float(seconds))
+                return timedelta(microseconds=int(Fraction(seconds) * MICROSECONDS))
             case nodes.Number(value=value) | nodes.Text(value=value) | nodes.Truth(value=value):
                 return literal_value(value)
             case nodes.Day(value=day):

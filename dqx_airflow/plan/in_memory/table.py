@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal, InvalidOperation
+from fractions import Fraction
 from math import isinf, isnan
 from types import MappingProxyType
 from typing import Any
@@ -28,6 +29,7 @@ from dqx_airflow.metrics.types import (
 )
 from dqx_airflow.values import DatasetField
 
+_MICROSECOND = timedelta(microseconds=1)
 _OPERATORS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv}
 _WHOLE_BITS = {"tinyint": 8, "smallint": 16, "int": 32, "bigint": 64}
 
@@ -108,8 +110,26 @@ def _timestamps(op: str, left: Any, right: Any, result_type: str) -> Any:
         return day + timedelta(days=days if op == "+" else -days)
     if op in "*/":
         span, factor = (left, right) if isinstance(left, timedelta) else (right, left)
-        return timedelta(seconds=_OPERATORS[op](span.total_seconds(), float(factor)))
-    return _OPERATORS[op](*(_zoneless(x) if isinstance(x, date) else x for x in (left, right)))
+        result = timedelta(microseconds=_scaled(op, span // _MICROSECOND, factor))
+    else:
+        sides = (_zoneless(side) if isinstance(side, date) else side for side in (left, right))
+        result = _OPERATORS[op](*sides)
+    is_span = isinstance(result, timedelta)
+    return (
+        None if is_span and abs(result // _MICROSECOND) > spark_values.MOST_MICROSECONDS else result
+    )
+
+
+def _scaled(op: str, microseconds: int, factor: Any) -> int:
+    """A duration times a number, or divided by it. The result is exact unless the number is
+    floating-point, and rounded half away from zero."""
+    scaled: Fraction | float
+    if isinstance(factor, float):
+        scaled = _OPERATORS[op](float(microseconds), factor)
+    else:
+        scaled = _OPERATORS[op](Fraction(microseconds), Fraction(factor))
+    rounded = math.floor(abs(Fraction(scaled)) + Fraction(1, 2))
+    return rounded if scaled > 0 else -rounded
 
 
 def _zoneless(value: date) -> datetime:
