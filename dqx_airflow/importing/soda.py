@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 from dqx_airflow.contracts.dialects.foreign import soda, soda_4, sodacl
 from dqx_airflow.errors import NoCounterpartError
@@ -262,8 +262,11 @@ def _remove_table_names(query: Any) -> None:
             column.set(first.arg_key, None)
 
 
-FOR_EACH, FILTER = "for each ", "filter "
+FOR_EACH, FILTER, CONFIGURATIONS = "for each ", "filter ", "configurations for "
 """Prefixes of the keys of a file, beside the one for the checks of a dataset."""
+_Configured: TypeAlias = "dict[tuple[str, str], dict[str, Any]]"
+"""The settings that all checks of a column have, by its table and its name, both as Soda
+compares them: as they are written."""
 
 
 def rules_of_checks(
@@ -275,27 +278,85 @@ def rules_of_checks(
         for key, value in document.items()
         if key.startswith(FILTER) and isinstance(value, Mapping) and "where" in value
     }
+    configured: _Configured = {}
     for key, section in document.items():
-        if key.startswith(FILTER):
+        if key.startswith(CONFIGURATIONS):
+            place = f"{request.file}: {key}"
+            table = key.removeprefix(CONFIGURATIONS)
+            for shown, reason in _read_configurations(table, section, configured):
+                yield ForeignRule(request.dataset or _plain_name(table), place, shown, reason)
+    for key, section in document.items():
+        if key.startswith((FILTER, CONFIGURATIONS)):
             continue
         place = f"{request.file}: {key}"
         sections = _sections(key, section)
         for name, checks in sections:
-            yield from _rules_of_section(name, checks, filters, place, request.dataset)
+            around = (filters, configured)
+            yield from _rules_of_section(name, checks, around, place, request.dataset)
         if not sections:
             reason = "only `checks for DATASET` with a list of checks has a counterpart"
             yield ForeignRule(request.dataset or "data", place, yaml_line(section), reason)
 
 
+def _read_configurations(
+    table: str, section: object, configured: _Configured
+) -> Iterator[tuple[str, str]]:
+    """Adds the settings of a section such as `configurations for orders:` to `configured`, and
+    returns what is none, with the reason. Soda reads `missing values for status: [NA]` as a part of
+    every check of the column."""
+    if not isinstance(section, Mapping):
+        yield yaml_line(section), "write settings such as `missing values for status: [NA]`"
+        return
+    for key, value in section.items():
+        kind, *columns = str(key).split(" for ")
+        if len(columns) != 1 or kind.strip().replace(" ", "_") not in soda.VALUE_KEYS:
+            reason = f"'{key}' is not a setting such as `missing values for status`"
+            yield yaml_line({key: value}), reason
+            continue
+        settings = configured.setdefault((table.strip(), columns[0].strip()), {})
+        settings[kind.strip()] = value
+
+
+_OF_COLUMNS = re.compile(r"(?P<metric>\w+)\s*\((?P<columns>[^()]*)\)")
+_OWN_VALUES = ("values in ", "freshness", "failed rows")
+"""The beginnings of checks that do not have the settings of their columns."""
+
+
+def _with_configured(
+    text: str, settings: Mapping[str, Any], table: str, configured: _Configured
+) -> dict[str, Any]:
+    """The settings of a check and of its columns: lists of both, and else those of the check."""
+    found = dict(settings)
+    match = _OF_COLUMNS.search(text)
+    if match is None or text.startswith(_OWN_VALUES):
+        return found
+    own = {key.replace("_", " "): key for key in settings}
+    for column in match["columns"].split(","):
+        for key, value in configured.get((table.strip(), column.strip()), {}).items():
+            if match["metric"].startswith("missing_") and not key.startswith("missing"):
+                continue
+            given = found.get(own.get(key, key))
+            if isinstance(given, list) and isinstance(value, list):
+                found[own.get(key, key)] = [*given, *value]
+            elif given is None:
+                found[key] = value
+    return found
+
+
 def _rules_of_section(
-    name: str, checks: list[Any], filters: Mapping[str, str], place: str, dataset: str | None
+    name: str,
+    checks: list[Any],
+    around: tuple[Mapping[str, str], _Configured],
+    place: str,
+    dataset: str | None,
 ) -> Iterator[ForeignRule]:
     """The rules of the checks for a dataset, or for a partition of it.
 
     :param name: as in the key: `orders`, or `orders [daily]`.
-    :param filters: the SQL of each partition.
+    :param around: the SQL of each partition, and the settings of columns.
     :param dataset: the dataset of all rules instead.
     """
+    filters, configured = around
     table, _, partition = name.partition(" [")
     dataset = dataset or table.strip()
     where = filters.get(name) if partition else None
@@ -310,7 +371,7 @@ def _rules_of_section(
         place_of_check = f"{place}[{position}]"
         if reason is None:
             rule = ForeignRule(dataset, place_of_check, "", "", where=where)
-            yield from _sodacl_rules(check, rule, (dataset, table.strip()))
+            yield from _sodacl_rules(check, rule, (dataset, table.strip()), configured)
         else:
             yield ForeignRule(_plain_name(dataset), place_of_check, yaml_line(check), reason)
 
@@ -348,11 +409,12 @@ _NO_CLAIMS = (
 
 
 def _sodacl_rules(
-    check: object, rule: ForeignRule, tables: Collection[str]
+    check: object, rule: ForeignRule, tables: tuple[str, str], configured: _Configured
 ) -> Iterator[ForeignRule]:
     """The rule of a check; two rules if it warns and fails at different values.
 
-    :param tables: the names that a query may have for the dataset.
+    :param tables: the names that a query may have for the dataset, last its name in the file.
+    :param configured: the settings of columns.
     """
     try:
         text, settings = sodacl.parts_of(check)
@@ -378,6 +440,7 @@ def _sodacl_rules(
         )
         yield replace(rule, meaning=reason)
         return
+    settings = _with_configured(text, settings, tables[-1], configured)
     for severity, compared in sodacl.levels_of(text, settings):
         meaning: Meaning | str = "write a level as `when > 5`"
         difference = None
@@ -401,6 +464,9 @@ def _sodacl_meaning(
     for key in ("fail condition", "fail query"):
         if (variable := foreign_rule.VARIABLE.search(str(settings.get(key)))) is not None:
             raise NoCounterpartError(f"failed rows: write the value of the variable {variable[0]}")
+    of_two_values = _SAME_AS.fullmatch(text) or CHANGE.fullmatch(text)
+    if of_two_values is not None and settings:
+        raise NoCounterpartError(f"'{next(iter(settings))}' has no counterpart for {text}")
     if (match := _SAME_AS.fullmatch(text)) is not None:
         return _same_count(match, dataset)
     if text.startswith("row_count same as"):
@@ -441,7 +507,10 @@ def _same_count(match: re.Match[str], dataset: str) -> tuple[Claims, str | None]
 def recognises(document: Any) -> bool:
     if not isinstance(document, Mapping):
         return False
-    if any(str(key).startswith((sodacl.CHECKS_FOR, FOR_EACH, FILTER)) for key in document):
+    if any(
+        str(key).startswith((sodacl.CHECKS_FOR, FOR_EACH, FILTER, CONFIGURATIONS))
+        for key in document
+    ):
         return True
     return isinstance(document.get("dataset"), str) and bool({"columns", "checks"} & set(document))
 

@@ -425,6 +425,8 @@ _INVALID = _CheckType(
         *_MISSING_KEYS,
     ),
 )
+VALUE_KEYS = _INVALID.keys
+"""The settings that define missing or valid values."""
 _VALID = _CheckType(
     _Check.valid_values, tuple(key for key in _INVALID.keys if key != "valid_values_reference_data")
 )

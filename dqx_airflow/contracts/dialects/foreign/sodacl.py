@@ -167,6 +167,7 @@ _REFERENCE = re.compile(
 _THRESHOLDS = {op: slug(foreign.THRESHOLDS[op][0]) for op in ("!=", "<", "<=", ">", ">=")}
 _THRESHOLDS |= {"=": "must_be", "<>": "must_not_be"}
 _OF_COLUMNS = ("duplicate_count", "duplicate_percent")
+_PERCENTILES = ("percentile", "percentile_disc")
 
 
 def translate_sodacl(check: object, sql_dialect: str | None = None) -> foreign.Translation:
@@ -198,12 +199,14 @@ def _metric(text: str, settings: Mapping[str, Any], sql_dialect: str | None) -> 
         raise NoCounterpartError(f"SodaCL's check '{text}' has no counterpart")
     metric = parts["metric"]
     arguments = _names(parts["arguments"] or "")
+    if settings and metric in ("freshness", *_PERCENTILES):
+        raise NoCounterpartError(f"'{next(iter(settings))}' has no counterpart for {metric}")
     if metric == "freshness":
         return _freshness(arguments, parts["comparison"])
     compared = threshold(parts["comparison"])
     if compared is None:
         raise NoCounterpartError(f"SodaCL's check '{text}' does not compare with a number")
-    if metric in ("percentile", "percentile_disc"):
+    if metric in _PERCENTILES:
         return _percentile(arguments, compared)
     own_metric = _own_metric(metric, settings)
     if own_metric is not None and not arguments:
