@@ -15,6 +15,7 @@ from typing import Any
 
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.dialects.foreign import Translation
+from dqx_airflow.diagnostics.diagnostic import nearest
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing import dbt_tests, foreign_rule
 from dqx_airflow.importing.dbt_tests import ANY_ROW, PERIOD_S, Arguments
@@ -36,19 +37,77 @@ def recognises(document: Any) -> bool:
 def rules_of(document: Mapping[str, Any], request: ImportRequest) -> Iterator[ForeignRule]:
     for kind in _KINDS_OF_NODES:
         for node in _mappings(document.get(kind)):
-            yield from _of_node(node, request, f"{kind}.{node.get('name')}")
+            for name, one in _versions_of(node):
+                yield from _of_node(one, request, f"{kind}.{name}")
     for source in _mappings(document.get("sources")):
+        place = f"sources.{source.get('name')}"
+        dataset = request.dataset or str(source.get("name"))
+        yield from _unknown_keys(source, "sources", dataset, f"{request.file}: {place}")
         for table in _mappings(source.get("tables")):
-            place = f"sources.{source.get('name')}.{table.get('name')}"
             node = {**_freshness_of(source), **table, **_freshness_of(table)}
-            yield from _of_node(node, request, place)
+            yield from _of_node(node, request, f"{place}.{table.get('name')}")
 
 
 def _freshness_of(owner: Mapping[str, Any]) -> dict[str, Any]:
     """The keys about freshness of a source or table, from its `config` or beside it."""
     config = owner.get("config")
     written = {**owner, **config} if isinstance(config, Mapping) else owner
-    return {key: written[key] for key in ("freshness", "loaded_at_field") if key in written}
+    return {key: written[key] for key in _OF_FRESHNESS if key in written}
+
+
+_OF_FRESHNESS = ("freshness", "loaded_at_field", "loaded_at_query")
+
+
+def _versions_of(node: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """A model by its position in the file; if it has versions, each of them, by the name of its
+    table. A version has the columns, tests and constraints of the model, unless it has its own."""
+    name = str(node.get("name"))
+    versions = _mappings(node.get("versions"))
+    if not versions:
+        yield name, node
+    for version in versions:
+        number = version.get("v")
+        shared = dict(node)
+        del shared["versions"]
+        if any(key in version for key in _TESTS):
+            shared = {key: value for key, value in shared.items() if key not in _TESTS}
+        merged = {**shared, **version, "columns": _columns_of(node, version)}
+        yield f"{name}.versions.{number}", {**merged, "name": f"{name}_v{number}"}
+
+
+def _columns_of(node: Mapping[str, Any], version: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The columns of a version: columns of the model by `include` and `exclude`, and its own. A
+    column may be in both: its tests are those of both, as in dbt, and its type is the last one."""
+    included: Any = "all"
+    excluded: list[Any] = []
+    own = []
+    for column in _mappings(version.get("columns")):
+        if "include" in column or "exclude" in column:
+            included = column.get("include", "all")
+            excluded = column.get("exclude") or []
+        else:
+            own.append(column)
+    kept = [
+        column
+        for column in _mappings(node.get("columns"))
+        if (included in ("all", "*") or column.get("name") in included)
+        and column.get("name") not in excluded
+    ]
+    return [*kept, *own]
+
+
+def _unknown_keys(
+    owner: Mapping[str, Any], kind: str, dataset: str, place: str
+) -> Iterator[ForeignRule]:
+    """What a source, a table or a column has beside the keys of dbt, which may be a misspelled
+    test, or a kind of rules of a later version."""
+    known = foreign_rule.listed_rules(f"dbt: keys of {kind}")
+    for key, value in owner.items():
+        if key not in known and value not in (None, False, [], {}):
+            near = nearest(str(key), known)
+            hint = f": did you mean '{near}'?" if near else ""
+            reason = f"'{key}' is not a key of {kind} in dbt{hint}"
+            yield ForeignRule(dataset, f"{place}.{key}", f"{key}: {yaml_line(value)}", reason)
 
 
 def _mappings(items: object) -> list[Mapping[str, Any]]:
@@ -59,14 +118,36 @@ def _mappings(items: object) -> list[Mapping[str, Any]]:
 def _of_node(node: Mapping[str, Any], request: ImportRequest, place: str) -> Iterator[ForeignRule]:
     dataset = request.dataset or str(node.get("name"))
     at = f"{request.file}: {place}"
+    yield from _unknown_keys(node, "nodes", dataset, at)
     for column in _mappings(node.get("columns")):
+        of_column = f"{at}.columns.{column.get('name')}"
+        yield from _unknown_keys(column, "columns", dataset, of_column)
         for number_, test in enumerate(_tests(column)):
-            inside = f"{at}.columns.{column.get('name')}.tests[{number_}]"
+            inside = f"{of_column}.tests[{number_}]"
             yield from _rules(test, str(column.get("name")), dataset, inside)
     for number_, test in enumerate(_tests(node)):
         yield from _rules(test, None, dataset, f"{at}.tests[{number_}]")
     yield from _freshness(node, dataset, f"{at}.freshness")
     yield from _constraints(node, dataset, at)
+    yield from _contract(node, dataset, f"{at}.contract")
+
+
+def _contract(node: Mapping[str, Any], dataset: str, place: str) -> Iterator[ForeignRule]:
+    """The rule of an enforced contract: the table has the columns of the file with their types, and
+    no others."""
+    config = node.get("config")
+    merged = {**node, **config} if isinstance(config, Mapping) else node
+    contract = merged.get("contract")
+    if not isinstance(contract, Mapping) or contract.get("enforced") is not True:
+        return
+
+    def claims() -> foreign_rule.Claims:
+        written = {it.get("name"): it.get("data_type") for it in _mappings(node.get("columns"))}
+        types = [(name, foreign_rule.type_text(kind)) for name, kind in written.items()]
+        return foreign_rule.typed_columns(types, has_others=False)
+
+    meaning = foreign_rule.meaning_or_reason(claims, "contract")
+    yield ForeignRule(dataset, place, f"contract {yaml_line(contract)}", meaning)
 
 
 def _tests(owner: Mapping[str, Any]) -> list[Any]:
@@ -125,6 +206,10 @@ def _freshness(node: Mapping[str, Any], dataset: str, place: str) -> Iterator[Fo
             continue
         meaning: foreign_rule.Meaning | str = "it needs a count and a period"
         difference = None
+        if node.get("loaded_at_query"):
+            meaning = "its loaded_at_query has no counterpart: write a loaded_at_field"
+            yield ForeignRule(dataset, place, f"freshness {key} {yaml_line(age)}", meaning)
+            continue
         match age, node.get("loaded_at_field"):
             case {"count": int(count), "period": str(period)}, None if period in PERIOD_S:
                 limit = f"{count} {period}{'' if count == 1 else 's'}"
