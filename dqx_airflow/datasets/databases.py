@@ -104,6 +104,20 @@ class DatabaseConnection:
         return f"{address}/{quote(self.name, safe='')}"
 
     @property
+    def _schema(self) -> str | None:
+        """The schema in which PostgreSQL's driver looks first for a table without one."""
+        named = (value for key, value in self.properties if key == "currentSchema")
+        return next((value.split(",")[0].strip() for value in named), None)
+
+    @property
+    def turns_zero_dates(self) -> bool:
+        """True if the driver of MySQL reads a date `0000-00-00` as another value."""
+        return any(
+            key.lower() == "zerodatetimebehavior" and value.upper() != "EXCEPTION"
+            for key, value in self.properties
+        )
+
+    @property
     def text(self) -> str:
         """The connection with its credentials, as in its environment variable."""
         return json.dumps(
@@ -135,7 +149,7 @@ class DatabaseConnection:
         """The URI of a table in OpenLineage: `postgres://host:5432/db.schema.table`."""
         parts = self.table_parts(table)
         if len(parts) == 1 and self.database.default_schema is not None:
-            parts = (self.database.default_schema, *parts)
+            parts = (self._schema or self.database.default_schema, *parts)
         wanted = 2 if self.database.default_schema is None else 3
         if len(parts) < wanted:
             parts = (self.name, *parts)

@@ -94,6 +94,12 @@ def test_a_missing_connection_names_its_variables() -> None:
         ("postgres://db/sales", "shop.orders", "postgres://db:5432 sales.shop.orders"),
         ("postgres://db/sales", "orders", "postgres://db:5432 sales.public.orders"),
         ("postgres://db/sales", "`my.shop`.orders", "postgres://db:5432 sales.my.shop.orders"),
+        (
+            '{"conn_type": "postgres", "host": "db", "schema": "sales",'
+            ' "extra": {"jdbc": {"currentSchema": "shop, public"}}}',
+            "orders",
+            "postgres://db:5432 sales.shop.orders",
+        ),
         ("mysql://db/sales", "orders", "mysql://db:3306 sales.orders"),
         ("mysql://db/sales", "shop.orders", "mysql://db:3306 shop.orders"),
         ("mssql://db/sales", "orders", "mssql://db:1433 sales.dbo.orders"),

@@ -20,6 +20,7 @@ from dqx_airflow.engine.session.spark_session import create_session
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import DatasetError, SparkError
 from dqx_airflow.values import GateReport, Outcome
+from tests.engine.database_values import values_are_read
 from tests.engine.lake import request
 
 TODAY = date(2024, 3, 2)
@@ -54,6 +55,8 @@ def main(driver: str, folder: str) -> None:
     spark = create_session("jdbc")
     days_are_those_of_the_data(spark)
     types_are_kept(spark)
+    values_are_read("postgres", rows(spark, table="shop.odd_values"))
+    a_type_of_yours_is_read_as_it_is(spark)
     long_tables_are_divided(spark)
     nothing_is_reused(spark, Path(folder))
     problems_are_reported(spark, Path(folder))
@@ -77,7 +80,7 @@ def days_are_those_of_the_data(spark: Any) -> None:
     assert rows(spark, date_column="ds", filter="uid <> 'no uuid' AND at > '2024-03-02'").count()
     plan = rows(spark, date_column="ds").select("id")._jdf.queryExecution().toString()
     assert """WHERE "ds" IN (CAST('2024-03-02' AS date))""" in plan
-    assert "struct<id:bigint,ds:date>" in plan
+    assert "struct<id:bigint,ds:string>" in plan
 
 
 def types_are_kept(spark: Any) -> None:
@@ -85,9 +88,16 @@ def types_are_kept(spark: Any) -> None:
     assert row.amount == Decimal("0.125")
     assert row.price == Decimal("1.00")
     assert (row.uid, row.doc) == ("00000000-0000-0000-0000-000000000001", '{"a": 1}')
-    assert (row.tags, row.ok, row.cost, row["Mixed Case"]) == (["a", None], True, "$12.34", "x")
+    assert (row.tags, row.ok, row["Mixed Case"]) == (["a", None], True, "x")
+    assert row.cost == Decimal("12.34")
     types = dict(rows(spark).dtypes)
     assert (types["at"], types["local"]) == ("timestamp", "timestamp_ntz")
+
+
+def a_type_of_yours_is_read_as_it_is(spark: Any) -> None:
+    found = rows(spark, options={"customSchema": "COST string, amount decimal(38,30)"})
+    row = found.where("id = 1").collect()[0]
+    assert (row.cost, row.amount) == ("$12.34", Decimal("0.125"))
 
 
 def long_tables_are_divided(spark: Any) -> None:
@@ -97,6 +107,11 @@ def long_tables_are_divided(spark: Any) -> None:
     assert (found.rdd.getNumPartitions(), found.selectExpr("count(id)").first()[0]) == (2, 250_000)
     assert rows(spark).rdd.getNumPartitions() == 1
     assert rows(spark, **long, options={"numPartitions": "1"}).rdd.getNumPartitions() == 1
+    found = rows(spark, table="shop.by_day")
+    assert (found.rdd.getNumPartitions(), found.count()) == (8, 2002)
+    assert found.selectExpr("count(DISTINCT ds)").first()[0] == 2001
+    plan = found.select("ds")._jdf.queryExecution().toString()
+    assert '"ds" AS "dqx_divided_by"' in plan, "the index is of use"
     by = {"partitionColumn": "id", "lowerBound": "5", "upperBound": "9", "numPartitions": "4"}
     found = rows(spark, **long, options=by)
     assert (found.rdd.getNumPartitions(), found.count()) == (4, 250_000)

@@ -16,6 +16,7 @@ from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.engine.session.spark_session import create_session
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import DatasetError
+from tests.engine.database_values import TABLE, values_are_read
 
 TODAY = date(2024, 3, 2)
 
@@ -43,8 +44,10 @@ def main(driver: str) -> None:
         "timestamp",
         "timestamp_ntz",
     )
-    with pytest.raises(Exception, match="Zero date value prohibited"):
+    with pytest.raises(Exception, match="column d holds a value that is no date of Spark"):
         rows(spark, table="zero").collect()
+    assert rows(spark, table="zero", conn_id="no_zero").first().d is None
+    values_are_read("mysql", rows(spark, table=TABLE))
     with pytest.raises(DatasetError, match="has no table nothing"):
         rows(spark, table="nothing")
     spark.stop()

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.engine.database_values import table
 from tests.mariadb_server import mariadb
 from tests.maven_jars import MYSQL, jars
 from tests.processes import ended
@@ -34,7 +36,7 @@ SELECT seq, date '2024-03-01' + interval (seq % 2) day,
 FROM seq_1_to_1000;
 CREATE TABLE zero (id int PRIMARY KEY, d date);
 INSERT INTO zero VALUES (1, '0000-00-00');
-"""
+""" + table("mysql")
 
 
 def test_days_and_types_are_those_of_the_database(tmp_path: Path) -> None:
@@ -42,11 +44,21 @@ def test_days_and_types_are_those_of_the_database(tmp_path: Path) -> None:
     with mariadb() as server:
         server.run(TABLES)
         address = f"mysql://reader:s3cr3t-P4ss%21@127.0.0.1:{server.port}/shop"
+        without_zero = {
+            **{"conn_type": "mysql", "host": "127.0.0.1", "port": server.port, "schema": "shop"},
+            **{"login": "reader", "password": "s3cr3t-P4ss!"},
+            "extra": {"jdbc": {"zeroDateTimeBehavior": "CONVERT_TO_NULL"}},
+        }
         script = str(Path(__file__).with_name("mysql_session.py"))
         done = ended(
             [sys.executable, script, driver],
             cwd=tmp_path,
             # A zone that is neither that of the session nor that of the server.
-            env={**os.environ, "DQX_CONN_SHOP": address, "TZ": "Asia/Tokyo"},
+            env={
+                **os.environ,
+                "DQX_CONN_SHOP": address,
+                "DQX_CONN_NO_ZERO": json.dumps(without_zero),
+                "TZ": "Europe/London",
+            },
         )
     assert done.returncode == 0, done.stderr[-3000:]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -24,7 +24,15 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader
-from pyspark.sql.types import DateType, IntegralType, StructType
+from pyspark.sql.types import (
+    DataType,
+    DateType,
+    IntegralType,
+    StructField,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
 
 from dqx_airflow.datasets.databases import (
     DATABASES,
@@ -34,6 +42,13 @@ from dqx_airflow.datasets.databases import (
 )
 from dqx_airflow.datasets.reader_options import given_options
 from dqx_airflow.engine.session.spark_errors import cause_of, spark_failures
+from dqx_airflow.engine.sources.database_texts import (
+    DIVIDING_COLUMN,
+    TextColumn,
+    selected,
+    text_columns,
+    with_values,
+)
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.errors import DatasetError, RequestError, SparkError
@@ -62,6 +77,7 @@ _LEAST_KEYS = 100_000
 _LEAST_DAYS = 30
 
 _INDEXES = files(__package__).joinpath("leading_columns.sql").read_text(encoding="utf-8")
+_TYPES = files(__package__).joinpath("column_types.sql").read_text(encoding="utf-8")
 
 _DEFAULTS = {
     # Without it the PostgreSQL driver keeps all rows in memory.
@@ -82,19 +98,30 @@ def open_database_table(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
         connection = connection_in(os.environ, ref.conn_id or "")
         table = _Table(spark, ref, connection, connection.table_parts(ref.table or ""))
         with table.failures():
-            struct = table.reader().option("dbtable", table.name).load().schema
+            as_read = table.reader().option("dbtable", table.name).load().schema
+            texts = table.text_columns(as_read)
+            struct = _with_types(as_read, texts)
             dates = DateColumn.of(ref, struct)
-            divided = table.partition_options(struct)
+            divided = table.partition_options(as_read)
     except RequestError as error:
         raise DatasetError(f"dataset '{ref.name}': {error.problem}", error.hint) from None
+
+    by = divided.get("partitionColumn") or divided.get("partitioncolumn")
+    divided_by = next((name for name in texts if by and name.lower() == by.lower()), None)
+    if divided_by is not None:
+        divided = {**divided, "partitionColumn": DIVIDING_COLUMN}
+        divided.pop("partitioncolumn", None)
 
     def read(wanted: Collection[date | None]) -> DataFrame:
         condition = None if dates is None else days_around(connection.database, dates, wanted)
         place = table.name
-        if condition is not None:
-            place = f"(SELECT * FROM {place} WHERE {condition}) dqx"  # noqa: S608 (all is quoted)
+        if condition is not None or texts:
+            columns = selected(connection.database, struct, texts, divided_by) if texts else "*"
+            where = "" if condition is None else f" WHERE {condition}"
+            place = f"(SELECT {columns} FROM {place}{where}) dqx"  # noqa: S608 (all is quoted)
         with table.failures():
-            return table.reader().options(**divided).option("dbtable", place).load()
+            frame = table.reader().options(**divided).option("dbtable", place).load()
+            return with_values(frame, struct.names, texts) if texts else frame
 
     return OpenDataset(ref, struct, read, ref.location, dates)
 
@@ -209,15 +236,49 @@ class _Table:
 
     def _key(self, struct: StructType) -> str | None:
         """The name of an indexed column of integers or dates; None without one."""
-        of_kind = _INDEXES.split(f"\n-- {self.database.kind}\n")[1].partition("\n\n")[0]
-        text = of_kind.format(
+        ranked = sorted((int(row[1]), str(row[0])) for row in self._asked(_INDEXES))
+        return next((name for _, name in ranked if _is_divisible(struct, name)), None)
+
+    def text_columns(self, struct: StructType) -> dict[str, TextColumn]:
+        """The columns that the database sends as a string.
+
+        :param struct: as Spark reads the table.
+        """
+        types = {str(row[0]): str(row[1]) for row in self._asked(_TYPES)}
+        options = {name.lower(): text for name, text in given_options(self.ref).items()}
+        given = set()
+        if custom := options.get("customschema"):
+            chosen = self.spark.createDataFrame([], custom).schema
+            given = {name.lower() for name in chosen.names}
+        if self.connection.turns_zero_dates:
+            given |= {field.name.lower() for field in struct.fields if _is_dated(field.dataType)}
+        return text_columns(self.database, struct, types, given)
+
+    def _asked(self, queries: str) -> list[Any]:
+        """The answer of the database to the query of its kind; none if its kind has no query."""
+        _, found, after = queries.partition(f"\n-- {self.database.kind}\n")
+        if not found:
+            return []
+        query = after.partition("\n\n")[0].format(
             table=_key_literal(self.name),
             schema=_key_literal(self.parts[-2]) if len(self.parts) > 1 else "NULL",
             name=_key_literal(self.parts[-1]),
         )
-        rows = self.reader().option("query", text).load().collect()
-        ranked = sorted((int(row[1]), str(row[0])) for row in rows)
-        return next((name for _, name in ranked if _is_divisible(struct, name)), None)
+        return list(self.reader().option("query", query).load().collect())
+
+
+def _with_types(struct: StructType, texts: Mapping[str, TextColumn]) -> StructType:
+    fields = [
+        StructField(field.name, texts[field.name].data_type, field.nullable)
+        if field.name in texts
+        else field
+        for field in struct.fields
+    ]
+    return StructType(fields)
+
+
+def _is_dated(data_type: DataType) -> bool:
+    return isinstance(data_type, DateType | TimestampType | TimestampNTZType)
 
 
 def _number(lower: Any, upper: Any, most: int) -> int:
