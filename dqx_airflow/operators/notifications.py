@@ -114,7 +114,7 @@ def gate_notification(
     about = f"data of {pushed['date']}" if pushed.get("date") else f"run {ti.run_id}"
     text = _subject(report, f"{gate}, {about}", error, is_recovery=is_recovery)
     url = _address_of_tab(ti)
-    has_incident = outcome in _BAD or (is_recovery and on is not None)
+    has_incident = outcome in _BAD or bool(on) or (is_recovery and on is not None)
     incident = _incident_url(ti, on or _first_bad_date(pushed)) if url and has_incident else ""
     faults, more = _faults(report)
     question = _question(ti, report)

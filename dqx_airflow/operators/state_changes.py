@@ -56,21 +56,30 @@ def _change_in_store(
     own_ids = _own_runs(report)
     runs = _runs_until(select, ti, report, dates=_dates(report))
     own_runs = [run for run in runs if str(run["run_id"]) in own_ids]
-    recovered = ""
+    ended: StateChange | None = None
     for own in sorted(own_runs, key=lambda run: run["dataset_date"]):
         earlier = _bad_before(runs, own, own_ids)
         if own["outcome"] in _BAD:
             if earlier is None or _has_new_faults(select, own, earlier):
                 return StateChange(str(own["dataset_date"]))
-        elif earlier is not None and not recovered:
-            recovered = str(own["dataset_date"])
-    if is_bad:
-        return None
-    if recovered:
-        return StateChange(recovered, is_recovery=True)
+        elif earlier is not None and ended is None:
+            is_good = not _is_let_through(own, earlier)
+            ended = StateChange(str(own["dataset_date"]), is_recovery=is_good)
+    if is_bad or ended is not None:
+        return None if is_bad else ended
     if _failed_without_report(context, report, _runs_until(select, ti, report)):
         return StateChange(None, is_recovery=True)
     return None
+
+
+def _is_let_through(own: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
+    """True if a run passes only because of a waiver, or because the gate is less strict now."""
+    from dqx_airflow.results.incidents import is_let_through
+    from dqx_airflow.values import Outcome, Severity
+
+    if own["outcome"] == Outcome.ACCEPTED or not own["worst_severity"]:
+        return False
+    return is_let_through(Severity(own["worst_severity"]), Severity(earlier["fail_on"]))
 
 
 def _has_new_faults(select: Any, own: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
@@ -126,7 +135,7 @@ def _runs_until(
     if ti.map_index is not None and ti.map_index >= 0:
         where.append(of_instance(ti.map_index))
     columns = ["run_id", "scheduler_run", "attempt", "attempt_id", "outcome", "finished_at"]
-    columns += ["fail_on", "gate", "dataset_date", "slice", "answered", PARTIAL]
+    columns += ["fail_on", "worst_severity", "gate", "dataset_date", "slice", "answered", PARTIAL]
     order = f'ORDER BY "finished_at" DESC LIMIT {_MOST_RUNS}'
     runs: Sequence[Mapping[str, Any]] = select(RUNS, columns, where, order)
     return runs

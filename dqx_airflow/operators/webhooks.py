@@ -160,7 +160,7 @@ def _events(
 
 def _event(context: Any, incident: Incident, change: str, cause: str) -> WebhookEvent:
     on = incident.date.isoformat()
-    notification = gate_notification(context, is_recovery=not incident.is_open, on=on)
+    notification = gate_notification(context, is_recovery=incident.is_good_again, on=on)
     data = {
         **notification.payload,
         "markdown": notification.markdown,
@@ -182,7 +182,7 @@ def _change_by(
     """
     if incident.repair is not None:
         good = own.get(incident.repair.run_id)
-        return None if good is None else _ending(good)
+        return None if good is None else _ending(incident, good)
     if incident.id in own:
         return "opened"
     last_own = {run.run_key.gate: run for run in reversed(incident.runs) if run.run_id in own}
@@ -196,11 +196,13 @@ def _change_by(
     return None
 
 
-def _ending(good: GateReport) -> str:
+def _ending(incident: Incident, good: GateReport) -> str:
     """The word for the end of an incident by a report that released its data."""
     if good.accepted:
         return "accepted"
-    return "waived" if good.waived else "recovered"
+    if good.waived:
+        return "waived"
+    return "recovered" if incident.is_good_again else "warned"
 
 
 def _faults(results: StoredResults, run: RunRow) -> set[tuple[str, str, str]]:

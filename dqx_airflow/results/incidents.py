@@ -24,7 +24,7 @@ from dqx_airflow.results.report_rows import (
     verdict_from_row,
 )
 from dqx_airflow.results.schema import as_utc
-from dqx_airflow.values import NO_REPORT, Outcome, Status, Verdict
+from dqx_airflow.values import NO_REPORT, Outcome, Severity, Status, Verdict
 
 BAD = (Outcome.BLOCKED, Outcome.BROKEN)
 """The outcomes that form an incident."""
@@ -185,12 +185,16 @@ class Incident:
         if self.repair is not None:
             if self.repair.outcome is Outcome.ACCEPTED:
                 return ACCEPTED
-            worst = self.repair.worst_severity
-            is_as_bad = worst is not None and worst.at_least(self.last.fail_on)
-            return Outcome.WARNED.value if is_as_bad else "repaired"
+            is_let = is_let_through(self.repair.worst_severity, self.last.fail_on)
+            return Outcome.WARNED.value if is_let else "repaired"
         if self.closing is not None:
             return CLOSED
         return WAITING if self.question is not None else self.last.outcome.value
+
+    @property
+    def is_good_again(self) -> bool:
+        """True if the data was repaired or accepted, and not just let through."""
+        return self.status in ("repaired", ACCEPTED)
 
     @property
     def detected_at(self) -> datetime:
@@ -221,6 +225,16 @@ class Incident:
     def time_to_end(self) -> timedelta | None:
         """The time from the first verdict to the end; None while the incident is open."""
         return self.ended_at - self.detected_at if self.ended_at else None
+
+
+def is_let_through(worst: Severity | None, before: Severity) -> bool:
+    """Whether a run that does not stop has a failure of a severity that stopped the gate before: a
+    waiver covers it, or the gate is less strict now.
+
+    :param worst: the severity of its worst failure; None without any.
+    :param before: the `fail_on` of the run that stopped.
+    """
+    return worst is not None and worst.at_least(before)
 
 
 def incidents_of(

@@ -518,10 +518,12 @@ def test_one_more_assertion_that_fails_is_a_change(changed: Notification) -> Non
 
 def test_a_change_is_that_of_all_suites_and_dates_together(changed: Notification) -> None:
     def attempt(minute: int, first: str, second: str) -> list[GateReport]:
-        return [
-            part_of(failing(report_of(first, minute), "a"), "One", f"r{minute}"),
-            part_of(failing(report_of(second, minute + 1), "b"), "Two", f"r{minute}"),
-        ]
+        reports = report_of(first, minute), report_of(second, minute + 1)
+        one, two = (
+            failing(report, name) if report.outcome is Outcome.BLOCKED else report
+            for name, report in zip("ab", reports, strict=True)
+        )
+        return [part_of(one, "One", f"r{minute}"), part_of(two, "Two", f"r{minute}")]
 
     assert changed(attempt(1, "passed", "blocked")).payload["outcome"] == "blocked"
     assert changed(attempt(3, "passed", "blocked")) is None
@@ -555,6 +557,22 @@ def test_a_recovery_is_sent_and_a_partial_pass_is_not_one(changed: Notification)
     )
 
 
+@pytest.mark.parametrize("severity", [Severity.P0, Severity.P1])
+def test_a_pass_with_a_failure_as_severe_as_before_is_sent_as_what_it_is(
+    changed: Notification, severity: Severity
+) -> None:
+    """By a waiver, or since the gate is less strict now."""
+    bad = failing(report_of("blocked", 1), "a", severity=severity)
+    let = failing(report_of("warned", 2), "a", severity=severity)
+    notification = changed([bad], [let])
+    assert notification.text.startswith("warned: gate lake.gate")
+    assert not notification.payload["recovered"]
+    assert notification.payload["incident_url"].endswith("&date=2024-05-17")
+    bad = failing(report_of("blocked", 3), "a", severity=severity)
+    milder = failing(report_of("warned", 4), "a", severity=Severity.P2)
+    assert changed([bad], [milder]).payload["recovered"]
+
+
 def test_what_is_accepted_after_a_question_is_a_recovery_and_what_is_void_is_no_news(
     changed: Notification,
 ) -> None:
@@ -570,7 +588,8 @@ def test_what_is_accepted_after_a_question_is_a_recovery_and_what_is_void_is_no_
 
 def test_a_good_date_is_no_recovery_of_another_one(changed: Notification) -> None:
     def run(outcome: str, minute: int, on: int, store: str = "zurich") -> list[GateReport]:
-        report = failing(report_of(outcome, minute), "a")
+        report = report_of(outcome, minute)
+        report = failing(report, "a") if outcome == "blocked" else report
         key = replace(report.run_key, date=date(2024, 5, on))
         return [replace(report, run_key=key, slice=json.dumps({"rows": {"store": store}}))]
 

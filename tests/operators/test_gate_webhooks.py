@@ -122,6 +122,10 @@ def waived(number: int) -> GateReport:
     return replace(report, verdicts=tuple(replace(v, waived_by="w") for v in report.verdicts))
 
 
+def less_strict(number: int) -> GateReport:
+    return report_of(number, "a", outcome=Outcome.WARNED, fail_on=Severity.P0)
+
+
 def with_mild_failures(number: int) -> GateReport:
     """The report of an attempt that "a" stops, in which assertions failed that stop nothing."""
     report = report_of(number, "a", "b", "c", "d")
@@ -157,6 +161,7 @@ TUESDAY = MONDAY + timedelta(days=1)
         ([report_of(1, "a"), with_mild_failures(2)], ["opened 13 trigger"]),
         ([report_of(1, "a"), accepted(2)], ["opened 13 trigger", "accepted 13 resolve"]),
         ([report_of(1, "a"), waived(2)], ["opened 13 trigger", "waived 13 resolve"]),
+        ([report_of(1, "a"), less_strict(2)], ["opened 13 trigger", "warned 13 resolve"]),
         ([report_of(1, "a"), report_of(2, on=TUESDAY)], ["opened 13 trigger"]),
         (
             [
@@ -174,6 +179,7 @@ TUESDAY = MONDAY + timedelta(days=1)
         "others that stop nothing",
         "accepted",
         "waived",
+        "less strict",
         "another date",
         "two dates",
     ],
