@@ -306,6 +306,7 @@ class _CallReader:
             message = f"these suites have different {FILE_NAME} files: {names}"
             hint = "run them one by one, or choose one with --config"
             self.problems.wrong("PATH", " ".join(map(str, self.options.paths)), message, hint)
+            self.unsound.add("")  # no dataset is known, and none is missing
             return None
         return locations.pop() if locations else None
 
