@@ -42,6 +42,7 @@ _WITHOUT_EFFECT = tuple(
         *("adaptive.", "autoBroadcastJoinThreshold", "broadcastTimeout", "shuffle.partitions"),
         *("codegen.", "files.maxPartition", "files.minPartition", "files.openCostInBytes"),
         *("inMemoryColumnarStorage.", "optimizer.maxIterations", "maxMetadataStringLength"),
+        *("parser.manageParserCaches", "parser.parserDfaCache"),
         # What is displayed, counted or logged, and where sessions and tables are.
         *("ui.", "debug.", "queryExecutionListeners", "streaming.", "thriftServer."),
         *("artifact.", "warehouse.dir", "hive.", "catalogImplementation", "repl."),
