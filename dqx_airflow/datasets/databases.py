@@ -72,6 +72,8 @@ DATABASES: Mapping[str, DatabaseKind] = MappingProxyType(
 _OF_PYTHON = ("ssl", "ssl_mode", "ssl_ca", "ssl_cert", "ssl_key", "iam", "charset")
 """Settings of an Airflow connection for a Python client that no JDBC driver understands."""
 _HOST = re.compile(r"[\w.-]+|\[[0-9A-Fa-f:.]+\]")
+_SEARCH_PATH = re.compile(r"-c\s*search_path\s*=\s*(\S+)")
+"""The schemas in `options` of PostgreSQL, which are as on the command line of its server."""
 _PART_OF_NAME = re.compile(r"`(?:[^`]|``)+`|[^.`]+")
 _JDBC_URL = re.compile(
     r"jdbc:(?P<scheme>\w+)://(?P<host>[^/:;?,@]+)(?::(?P<port>\d+))?(?:/(?P<schema>[^?;]*))?"
@@ -106,8 +108,12 @@ class DatabaseConnection:
     @property
     def _schema(self) -> str | None:
         """The schema in which PostgreSQL's driver looks first for a table without one."""
-        named = (value for key, value in self.properties if key == "currentSchema")
-        return next((value.split(",")[0].strip() for value in named), None)
+        properties = dict(self.properties)
+        path = properties.get("currentSchema")
+        if path is None:
+            in_options = _SEARCH_PATH.search(properties.get("options", ""))
+            path = in_options[1] if in_options else ""
+        return path.split(",")[0].strip(" \"'") or None
 
     @property
     def turns_zero_dates(self) -> bool:

@@ -100,6 +100,16 @@ def test_a_missing_connection_names_its_variables() -> None:
             "orders",
             "postgres://db:5432 sales.shop.orders",
         ),
+        (
+            "postgres://db/sales?options=-c+role%3Da+-csearch_path%3Dshop%2Cpublic",
+            "orders",
+            "postgres://db:5432 sales.shop.orders",
+        ),
+        (
+            "postgres://db/sales?options=-c+statement_timeout%3D5",
+            "orders",
+            "postgres://db:5432 sales.public.orders",
+        ),
         ("mysql://db/sales", "orders", "mysql://db:3306 sales.orders"),
         ("mysql://db/sales", "shop.orders", "mysql://db:3306 shop.orders"),
         ("mssql://db/sales", "orders", "mssql://db:1433 sales.dbo.orders"),

@@ -57,6 +57,7 @@ def main(driver: str, folder: str) -> None:
     types_are_kept(spark)
     values_are_read("postgres", rows(spark, table="shop.odd_values"))
     a_type_of_yours_is_read_as_it_is(spark)
+    an_unqualified_table_is_that_of_the_connection(spark)
     long_tables_are_divided(spark)
     nothing_is_reused(spark, Path(folder))
     problems_are_reported(spark, Path(folder))
@@ -98,6 +99,12 @@ def a_type_of_yours_is_read_as_it_is(spark: Any) -> None:
     found = rows(spark, options={"customSchema": "COST string, amount decimal(38,30)"})
     row = found.where("id = 1").collect()[0]
     assert (row.cost, row.amount) == ("$12.34", Decimal("0.125"))
+
+
+def an_unqualified_table_is_that_of_the_connection(spark: Any) -> None:
+    """As for the other clients of the connection, which take its `options`."""
+    for conn_id, id in (("shop", 1), ("of_path", 2)):
+        assert rows(spark, table="same", conn_id=conn_id).collect()[0].id == id
 
 
 def long_tables_are_divided(spark: Any) -> None:

@@ -37,6 +37,11 @@ SELECT i, date '2024-03-01' + i % 2,
 FROM generate_series(1, 1000) i;
 CREATE TABLE shop.long (id bigint PRIMARY KEY, ds date);
 INSERT INTO shop.long SELECT i, date '2024-03-02' FROM generate_series(1, 250000) i;
+CREATE TABLE shop.same (id bigint);
+INSERT INTO shop.same VALUES (2);
+CREATE TABLE public.same (id bigint);
+INSERT INTO public.same VALUES (1);
+GRANT SELECT ON shop.same, public.same TO reader;
 CREATE TABLE shop.secret (id bigint);
 GRANT USAGE ON SCHEMA shop TO reader;
 GRANT SELECT ON shop.orders, shop.long TO reader;
@@ -67,6 +72,7 @@ def test_a_gate_reads_a_database_and_shows_its_password_nowhere(
         "DQX_CONN_SHOP": f"postgres://reader:{QUOTED}@{address}",
         "DQX_CONN_WRONG": f"postgres://reader:not-{QUOTED}@{address}",
         "DQX_CONN_NOWHERE": f"postgres://reader:{QUOTED}@127.0.0.1:1/postgres",
+        "DQX_CONN_OF_PATH": f"postgres://reader:{QUOTED}@{address}?options=-csearch_path%3Dshop",
         "DQX_CONN_OTHER": f"mysql://reader:{QUOTED}@{address}",
     }
     script = str(Path(__file__).with_name("jdbc_session.py"))
