@@ -5,10 +5,12 @@ that break it are refused before anything is committed.
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, Schema, write_deltalake
 from pyspark.sql import SparkSession
@@ -148,6 +150,53 @@ def test_each_demand_of_a_target_is_kept(
         assert report.outcome is Outcome.BROKEN
         assert DeltaTable(target).version() == 0
         assert f'its column \'{broken}: {{"id":1}}' in (report.verdicts[-1].reason or "")
+
+
+@pytest.mark.parametrize("is_refused", [True, False], ids=["always", "by default"])
+def test_a_target_that_always_numbers_its_rows_is_refused_at_once(
+    run: Run, tmp_path: Path, is_refused: bool
+) -> None:
+    number = _struct("id", "long")["fields"][0]
+    start = {"delta.identity.start": 1, "delta.identity.step": 1}
+    number["metadata"] = {**start, "delta.identity.allowExplicitInsert": not is_refused}
+    target = str(tmp_path / "target")
+    columns = {"type": "struct", "fields": [number]}
+    DeltaTable.create(target, Schema.from_json(json.dumps(columns)))
+    write_deltalake(tmp_path / "orders", pa.table({"id": pa.array([1], pa.int64())}))
+    gate = request(
+        tmp_path,
+        "assert num_rows() > 0",
+        [DatasetRef("orders", str(tmp_path / "orders"))],
+        promote_to=(("orders", target),),
+    )
+    report = run(gate)
+    assert report.outcome is Outcome.BROKEN
+    reason = report.verdicts[-1].reason or ""
+    assert ("its column 'id' is GENERATED ALWAYS AS IDENTITY" in reason) is is_refused
+    assert ("the table there has identity columns" in reason) is not is_refused
+    assert DeltaTable(target).version() == 0
+
+
+def test_no_new_target_is_made_that_nobody_reads(run: Run, tmp_path: Path) -> None:
+    at = datetime(2024, 3, 2)
+    deep = pa.list_(pa.map_(pa.string(), pa.struct([("at", pa.timestamp("us"))])))
+    rows = pa.table({"id": [1], "v": pa.array([[[("a", {"at": at})]]], deep)})
+    (tmp_path / "orders").mkdir()
+    pq.write_table(rows, tmp_path / "orders" / "a.parquet")
+    target, quarantine = str(tmp_path / "target"), str(tmp_path / "quarantine")
+    orders = DatasetRef("orders", str(tmp_path / "orders"), format="parquet")
+    promoting = {"promote_to": (("orders", target),)}
+    report = run(request(tmp_path, "assert num_rows() > 0", [orders], **promoting))
+    assert report.outcome is Outcome.BROKEN
+    assert "timestamp_ntz in a map ('v')" in (report.verdicts[-1].reason or "")
+    assert not Path(target).exists()
+    for keeps in (pa.table({"id": [1]}), rows):  # a quarantine that gains the column
+        pq.write_table(keeps, tmp_path / "orders" / "a.parquet")
+        keeping = {"quarantine": (("orders", quarantine),)}
+        report = run(request(tmp_path, "assert each row: id > 1", [orders], **keeping))
+        assert report.datasets[0].quarantined == 1
+    kept = DeltaTable(quarantine).to_pyarrow_table(columns=["v"])["v"]
+    assert kept.to_pylist() == [[[("a", {"at": at})]]]
 
 
 def test_a_table_without_demands_has_no_condition(tmp_path: Path) -> None:

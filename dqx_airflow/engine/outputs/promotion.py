@@ -43,6 +43,7 @@ from dqx_airflow.engine.outputs.promotion_target import (
     RUN_ID,
     PromotionTarget,
     RefusedPromotionError,
+    zoneless_in_maps,
 )
 from dqx_airflow.engine.session.concurrency import jobs_called
 from dqx_airflow.engine.session.sail import INSTEAD, sail_version
@@ -376,6 +377,10 @@ _log = logging.getLogger("dqx.gate")
 _VIOLATED = re.compile(r"\[DELTA_\w*VIOLAT\w*\] (.+?)(?: with values)?:?$", re.MULTILINE)
 """Delta's message about rows that break a constraint of the table, without their values."""
 
+_UNABLE = re.compile(r"\[(?:DELTA_UNSUPPORTED_FEATURES_FOR_WRITE|UNRESOLVED_ROUTINE)\] ")
+"""A table that this Spark cannot write, now or later: it has a feature, or a generated column or
+constraint with a function, that this Spark lacks."""
+
 
 def promote(
     spark: SparkSession,
@@ -458,14 +463,17 @@ def _check(target: PromotionTarget) -> None:
         )
     with failures(target):
         target.replaced.check_values()
+        table = None if is_table(target.location) else target.table()
+        if table is not None:
+            target.check_identity(table)  # before what only says that Spark has to write it
         if not _is_by_spark(target):
-            table = target.table()
             if table is not None:
                 target.check_columns(struct_of(table))
                 target.check_partition_columns(table)
                 target.check_slice(table)
                 target.check_demands(struct_of(table))
         elif target.is_there():
+            target.check_identity(target.log())
             target.check_columns(target.spark.table(target.named).schema)
             target.check_partition_columns(None)
             target.check_slice(None)
@@ -495,6 +503,8 @@ def failures(target: PromotionTarget) -> Iterator[None]:
     except PySparkException as error:
         if violated := _VIOLATED.search(str(error)):
             raise RefusedPromotionError(violated[1]) from error
+        if _UNABLE.search(str(error)):
+            raise RefusedPromotionError(explain(error)) from error
         raise target.failed(explain(error)) from error
     except DatasetError as error:
         raise target.failed(error.problem, error.hint) from error
@@ -521,5 +531,10 @@ def _needs_spark(target: PromotionTarget) -> str | None:
     if is_table(target.location):
         return "Spark's Delta source writes catalog tables"
     table = target.table()
-    demands = demands_of(table) if table is not None else ()
+    if table is None:
+        columns = zoneless_in_maps(target.dataset.struct)
+        return (
+            f"a new table would have timestamp_ntz in a map ('{columns[0]}')" if columns else None
+        )
+    demands = demands_of(table)
     return f"the table there has {', '.join(demands)}" if demands else None

@@ -21,6 +21,7 @@ from urllib.parse import unquote
 import pyarrow as pa
 from deltalake import CommitProperties, DeltaTable, Schema
 from deltalake.exceptions import DeltaError
+from deltalake.table import TableFeatures
 from deltalake.transaction import AddAction
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -31,7 +32,11 @@ from dqx_airflow.engine.outputs.data_files import WrittenFiles, write_files
 from dqx_airflow.engine.outputs.fault_conditions import with_conditions
 from dqx_airflow.engine.outputs.promoted_slices import Slice
 from dqx_airflow.engine.outputs.promotion import exchange, nullable
-from dqx_airflow.engine.outputs.promotion_target import ReplacedRows, existing_table
+from dqx_airflow.engine.outputs.promotion_target import (
+    ReplacedRows,
+    existing_table,
+    zoneless_in_maps,
+)
 from dqx_airflow.engine.scan.frames import ReferenceTables, has_lost_its_date, rows_with_texts
 from dqx_airflow.engine.session.concurrency import jobs_called
 from dqx_airflow.engine.session.sail import sail_version
@@ -52,6 +57,7 @@ from dqx_airflow.values import GateRequest, RunKey, Status, Verdict
 
 _log = logging.getLogger("dqx.gate")
 
+_ZONELESS = "timestampNtz"
 _ASSERTION = ("gate", "check", "assertion")
 _OWN_COLUMNS = (
     StructField(RUN_KEY, StringType()),
@@ -462,10 +468,12 @@ class _Quarantine:
         """
         struct = StructType([*_OWN_COLUMNS, *(field for field, _ in self._columns)])
         wanted = Schema.from_json(nullable(struct).json())
+        with_feature = set(zoneless_in_maps(struct))
         table = existing_table(self.path)
         if table is None:
+            first = [field for field in wanted.fields if field.name not in with_feature]
             table = DeltaTable.create(
-                self.path, schema=wanted, mode="ignore", partition_by=[RUN_KEY]
+                self.path, schema=Schema(first), mode="ignore", partition_by=[RUN_KEY]
             )
         existing = {field.name.casefold(): field for field in table.schema().fields}
         if RUN_KEY not in existing:
@@ -476,6 +484,11 @@ class _Quarantine:
                 raise ValueError(f"its column '{present.name}' previously had another name or type")
         missing = [field for field in wanted.fields if field.name.casefold() not in existing]
         if missing:
+            has_feature = _ZONELESS in (table.protocol().writer_features or ())
+            if not has_feature and any(field.name in with_feature for field in missing):
+                table.alter.add_feature(
+                    TableFeatures.TimestampWithoutTimezone, allow_protocol_versions_increase=True
+                )
             table.alter.add_columns(missing)
         # What another gate masks, or masked before, stays masked: its rows may still be here.
         columns = {*self.dataset.ref.masked, *(quarantines.masked_in(table) or ())}
