@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dqx_airflow.api.contract import Contract
 from dqx_airflow.contracts.datalex_binding import check_blocks, find_manifest, manifest_findings
 from dqx_airflow.contracts.dialects.datalex import read_manifest
 from dqx_airflow.contracts.manifest_impact import impact
@@ -311,3 +312,23 @@ def test_a_number_can_have_any_number_of_digits() -> None:
     read = read_blocks(SourceFile("blocks.dql", f'block "A" {{ x = {"9" * 5_000} }}'))
     assert read.diagnostics == ()
     assert read.blocks[0].settings["x"].value == float("inf")
+
+
+@pytest.mark.parametrize(
+    ("marked", "claims"),
+    [
+        (["order_id"], ["repeated_count(order_id) == 0"]),
+        (["order_id", "line"], ["repeated_count([order_id, line]) == 0"]),
+    ],
+)
+def test_the_fields_of_a_primary_key_are_unique_together(
+    marked: list[str], claims: list[str]
+) -> None:
+    fields = [{"name": name, "primary_key": name in marked} for name in ("order_id", "line", "x")]
+    entity = {"name": "Line", "binding": {"kind": "table", "ref": "db.lines"}, "fields": fields}
+    manifest = {**MANIFEST, "domains": [{"name": "commerce", "entities": [entity]}]}
+    contract = Contract.from_string(json.dumps(manifest))
+    assert [line for line in contract.suite.splitlines() if "repeated" in line] == [
+        f"        assert {claim}" for claim in claims
+    ]
+    assert contract.suite.count("null_count") == len(marked)

@@ -262,11 +262,16 @@ def _models(reading: ClauseReader, entity: Mapping) -> Iterator[Model]:
     reading.remarks(entity, "DataLex: entity")
     if _is_bound(binding):
         with reading.of_model(entity.text("name") or ""):
-            fields = tuple(_field(reading, item) for item in reading.mappings(entity, "fields"))
+            written = tuple(reading.mappings(entity, "fields"))
+            key = tuple(item for item in written if item.truth("primary_key") is True)
+            is_of_several = len(key) > 1
+            fields = tuple(_field(reading, item, is_part=is_of_several) for item in written)
+            rules = (_key(reading, key),) if is_of_several else ()
         yield Model(
             name=entity.text("name") or "",
             span=entity.span_of("name"),
             fields=fields,
+            rules=rules,
             description=entity.text("description"),
             location=binding.text("ref"),
             tags=reading.texts(entity, "tags"),
@@ -317,14 +322,23 @@ def _output(reading: ClauseReader, node: Mapping) -> Field:
     return _as_field(reading, node, rules)
 
 
-def _field(reading: ClauseReader, node: Mapping) -> Field:
+def _key(reading: ClauseReader, parts: Iterable[Mapping]) -> Rule:
+    """The rule for a primary key of several fields, which are unique together."""
+    marked = [*parts]
+    paths = tuple(column_path(part.text("name") or "") for part in marked)
+    nodes = (part.get("primary_key") for part in marked)
+    return reading.rule("primary_key", Unique(paths), *nodes)
+
+
+def _field(reading: ClauseReader, node: Mapping, *, is_part: bool) -> Field:
+    """:param is_part: the primary key of the entity has several fields."""
     path = column_path(node.text("name") or "")
     rules = [*_base_rules(reading, node)]
     reading.remarks(node, "DataLex: field")
     is_key = node.truth("primary_key") is True
     marks: tuple[tuple[str, str, Demand, bool], ...] = (
         ("nullable", "required", Required(), node.truth("nullable") is False),
-        ("primary_key", "primary_key", Unique((path,)), is_key),
+        ("primary_key", "primary_key", Unique((path,)), is_key and not is_part),
         ("unique", "unique", Unique((path,)), node.truth("unique") is True),
     )
     for key, name, demand, is_asked in marks:
