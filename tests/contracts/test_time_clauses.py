@@ -214,6 +214,17 @@ def test_an_end_that_cannot_be_read_is_an_error_once(place: str, written: str) -
     assert _run_of(text) is Outcome.BROKEN
 
 
+@pytest.mark.parametrize(
+    ("written", "codes"),
+    [("Available 24/7", []), ("on request", []), ("2024-02-30", ["E427"]), ("2026-01-01", [])],
+)
+def test_a_beginning_is_a_date_or_a_text_about_the_service(written: str, codes: list[str]) -> None:
+    level = f"{{property: generalAvailability, value: {written}}}"
+    found = read_contract(SourceFile("c.yaml", ODCS_LIFE % ("active", level, "")))
+    assert found.contract is not None
+    assert [item.code for item in errors_of(lint(found.contract))] == codes
+
+
 @pytest.mark.parametrize("place", ENDS)
 def test_a_contract_without_a_date_of_its_end_runs(place: str) -> None:
     if "other name" in place:

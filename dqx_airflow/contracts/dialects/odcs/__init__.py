@@ -18,7 +18,7 @@ from dqx_airflow.contracts.dialects.odcs.elements import (
 from dqx_airflow.contracts.dialects.odcs.odcs_quality import read_rules
 from dqx_airflow.contracts.dialects.odcs.odcs_servers import FILES, SPARK, read_servers
 from dqx_airflow.contracts.dialects.odcs.properties import is_column, mark_computed, read_property
-from dqx_airflow.contracts.dialects.odcs.service_levels import kind_of, read_service
+from dqx_airflow.contracts.dialects.odcs.service_levels import kind_of, read_service, stated_date
 from dqx_airflow.contracts.dialects.primary_key import KeyMark, key_rules, primary_key
 from dqx_airflow.contracts.dialects.rule_names import PlacedRule, RuleOfModel, with_unique_names
 from dqx_airflow.contracts.document import NOTHING, Mapping
@@ -120,7 +120,7 @@ def _lifecycle(reading: OdcsReading) -> Lifecycle:
     return Lifecycle(
         status=reading.status(reading.root, "status", _STATUSES, is_open=True),
         written_status=reading.root.text("status"),
-        effective_date=reading.lifecycle_date(start, "value", "effective date", ends=False),
+        effective_date=stated_date(reading, start, "effective date"),
         deprecation_date=reading.lifecycle_date(deprecation, "value", "deprecation", ends=True),
         sunset_date=_earliest_end(reading),
         successor=custom.get("successor", NOTHING).text("value"),

@@ -79,6 +79,23 @@ _NO_INTERVAL = (
 )
 
 
+_NOT_IN_DATA = "concerns the service: the data does not show it"
+_YEAR = re.compile(r"\d{4}")
+
+
+def _is_text(level: Mapping) -> bool:
+    """True for a text without a year, such as `Available 24/7`: converters write the availability
+    of other formats as a date of the standard."""
+    written = level.text("value")
+    return written is not None and _YEAR.search(written) is None
+
+
+def stated_date(reading: OdcsReading, level: Mapping, name: str) -> str | None:
+    """The date of a level by which no contract ends; None for a text about the service. Another
+    value that is not a date is reported."""
+    return None if _is_text(level) else reading.lifecycle_date(level, "value", name, ends=False)
+
+
 def read_service(reading: OdcsReading) -> Iterator[RuleOfModel]:
     """The rules of the service levels."""
     for level in reading.mappings(reading.root, "slaProperties"):
@@ -87,12 +104,13 @@ def read_service(reading: OdcsReading) -> Iterator[RuleOfModel]:
         if kind in _CHECKED:
             yield from _timed(reading, level, kind)
         elif kind in _OF_THE_SERVICE:
-            reason = "concerns the service: the data does not show it"
-            reading.documented_keys(level, *_VALUE_KEYS, reason=reason)
+            reading.documented_keys(level, *_VALUE_KEYS, reason=_NOT_IN_DATA)
         elif kind in _LIFECYCLE_DATES:
-            reading.documented_keys(level, *_VALUE_KEYS, reason="a lifecycle date of the contract")
+            is_text = kind != "endoflife" and _is_text(level)
+            reason = _NOT_IN_DATA if is_text else "a lifecycle date of the contract"
+            reading.documented_keys(level, *_VALUE_KEYS, reason=reason)
             if kind == "endofsupport":
-                reading.lifecycle_date(level, "value", "end of support", ends=False)
+                stated_date(reading, level, "end of support")
         elif meant := slip_of(kind, [*_SYNONYMS.values(), "freshness"]):
             reason = f"unknown property '{kind}'"
             hint = f"did you mean '{meant}'?"
