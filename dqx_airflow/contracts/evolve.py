@@ -163,9 +163,15 @@ class Scene:
 
     def not_null(self, column: TableColumn) -> EvolutionStep:
         # Delta does not allow changing a nullable column to NOT NULL.
-        constraint = quote_name(f"{'_'.join(column.parts)}_not_null")
-        statement = self.alter(f"ADD CONSTRAINT {constraint} CHECK ({column.name} IS NOT NULL)")
+        check = f"CHECK ({column.name} IS NOT NULL)"
+        statement = self.alter(f"ADD CONSTRAINT {_constraint_of(column)} {check}")
         return _drop(f"{column.path} must not be NULL", statement)
+
+    def nullable(self, column: TableColumn) -> EvolutionStep:
+        """The step after which a column may be NULL, whichever of the two forbade it."""
+        dropped = self.alter(f"DROP CONSTRAINT IF EXISTS {_constraint_of(column)}")
+        statement = self.alter_column(column, "DROP NOT NULL")
+        return _add(f"{column.path} may be NULL", dropped, statement)
 
     def drop(self, message: str, column: TableColumn, *statements: str) -> EvolutionStep:
         dropped = self.alter(f"DROP COLUMN {column.name}")
@@ -202,6 +208,11 @@ class Scene:
         message = f"{column.path} is deprecated; check who still reads it"
         statement = self.alter_column(column, f"COMMENT {quote_literal(comment)}")
         return _fill(message, statement)
+
+
+def _constraint_of(column: TableColumn) -> str:
+    """The name of the constraint by which a column must not be NULL."""
+    return quote_name(f"{'_'.join(column.parts)}_not_null")
 
 
 def _added(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
@@ -313,8 +324,7 @@ def _required(change: Change, scene: Scene) -> Iterator[EvolutionStep]:
         yield _fill(f"set a value in all rows of {column.path}: count NULL first")
         yield scene.not_null(column)
     else:
-        statement = scene.alter_column(column, "DROP NOT NULL")
-        yield _add(f"{column.path} may be NULL", statement)
+        yield scene.nullable(column)
 
 
 def _described(change: Change, scene: Scene) -> Iterator[EvolutionStep]:

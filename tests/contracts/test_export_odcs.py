@@ -414,3 +414,18 @@ schema: [{name: t, properties: [{name: a, logicalType: string, x-note: "${HOST}"
     exported = FORMATS["odcs"].write(read.contract).text
     assert exported.count("${HOST}") == 2
     assert "db.example.com" not in exported
+
+
+def test_a_type_that_the_standard_does_not_have_is_lost() -> None:
+    text = yaml.safe_dump(
+        {
+            "dataContractSpecification": "1.2.1",
+            "id": "c",
+            "info": {"title": "Maps", "version": "1.0.0"},
+            "models": {"orders": {"fields": {"open": {"type": "map"}, "id": {"type": "int"}}}},
+        }
+    )
+    contract = read_text(text).contract
+    assert contract is not None
+    losses = [str(loss) for loss in FORMATS["odcs"].write(contract).losses]
+    assert losses == ["orders.open.type: the standard has no type for map"]

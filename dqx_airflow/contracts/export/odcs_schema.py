@@ -120,7 +120,9 @@ class SchemaWriter(ModelWriter):
         options: dict[str, Any] = {}
         quality: list[dict[str, Any]] = []
         for rule in item.rules:
-            if not self._write_keys(item, rule, logical, plain, options):
+            if isinstance(rule.demand, demands.OfType) and logical is None and physical is None:
+                self.lose(item, rule, f"the standard has no type for {item.type}")
+            elif not self._write_keys(item, rule, logical, plain, options):
                 quality += self._quality(item, rule)
         plain["logicalTypeOptions"] = options
         plain["quality"] = quality
