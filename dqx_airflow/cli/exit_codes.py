@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperGroup
 
 from dqx_airflow.cli.moved import moved_option
-from dqx_airflow.cli.shell_words import keep_names_open, shell_word
+from dqx_airflow.cli.shell_words import names_kept_open, shell_word
 from dqx_airflow.errors import DqxError, NoStoreError, RequestError, SourceError, first_line
 
 EXIT_FAILED = 1
@@ -39,6 +39,8 @@ def exit_code_of(error: DqxError) -> int:
 
 TRACEBACK = "DQX_TRACEBACK"
 
+_OF_COMPLETION = ("--show-completion", "--install-completion")
+
 _OF_SPARK = ("py4j", "pyspark")
 
 _OF_A_PATH = (errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR)
@@ -58,10 +60,9 @@ class CommandGroup(TyperGroup):
         asked, _, shell = os.environ.get("_DQL_COMPLETE", "").partition("_")
         if asked == "complete":
             extra["obj"] = shell_word(os.environ, shell)
-        if any(word.endswith("-completion") for word in extra.get("args") or sys.argv):
-            from typer import _completion_shared
-
-            keep_names_open(_completion_shared._completion_scripts)
+        if any(word.startswith(_OF_COMPLETION) for word in extra.get("args") or sys.argv):
+            with names_kept_open():
+                return super().main(*args, **extra)
         return super().main(*args, **extra)
 
     def invoke(self, ctx: Any) -> Any:

@@ -8,8 +8,12 @@ shells replace the whole word, even `--only=` at its beginning.
 from __future__ import annotations
 
 import re
-from collections.abc import MutableMapping
+import sys
+from collections.abc import Iterator, MutableMapping
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
 
 _BREAKS = re.compile("[:=]+")
 _OPTION = re.compile("--[^=]*=")
@@ -28,15 +32,25 @@ _NO_SPACE = """\
 """
 
 
-def keep_names_open(scripts: MutableMapping[str, str]) -> None:
-    """Makes the script for bash write no space after a name that ends with `=`, which a location or
-    a value follows: `orders=`. bash 3 cannot.
+@contextmanager
+def names_kept_open() -> Iterator[None]:
+    """Changes the script for bash that is printed or installed within the block: bash writes no
+    space after a name that ends with `=`, which a location or a value follows: `orders=`. bash 3
+    cannot."""
+    printed = StringIO()
+    try:
+        with redirect_stdout(printed):
+            yield
+    finally:
+        sys.stdout.write(_with_open_names(printed.getvalue()))
+        installed = Path.home() / ".bash_completions" / "dql.sh"
+        if installed.is_file():
+            installed.write_text(_with_open_names(installed.read_text()))
 
-    :param scripts: the scripts of all shells.
-    """
-    script = scripts["bash"]
-    if _NO_SPACE not in script:
-        scripts["bash"] = script.replace(_END_OF_SCRIPT, _NO_SPACE + _END_OF_SCRIPT)
+
+def _with_open_names(script: str) -> str:
+    is_bash = _END_OF_SCRIPT in script and _NO_SPACE not in script
+    return script.replace(_END_OF_SCRIPT, _NO_SPACE + _END_OF_SCRIPT) if is_bash else script
 
 
 def is_offered(value: str) -> bool:

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from dqx_airflow.cli.shell_words import ShellWord, is_offered, shell_word
+from tests.processes import output_of
 
 SUITE = """\
 suite "Orders" {
@@ -102,6 +103,16 @@ def test_bash_writes_no_space_after_the_name_of_a_dataset(tmp_path: Path) -> Non
     with shell_of("bash", tmp_path) as terminal:
         os.write(terminal, b"dql run orders.dql --dataset ord\tlake/ord")
         shown_until(terminal, "dql run orders.dql --dataset orders=lake/ord")
+
+
+def test_the_installed_script_is_the_one_that_is_printed(tmp_path: Path) -> None:
+    environment = {**os.environ, "HOME": str(tmp_path), "PATH": f"{BIN}:{os.environ['PATH']}"}
+    install = "dql --install-completion >&2"
+    call = ["bash", "-c", f"{install}; {install}; dql --show-completion"]
+    printed = output_of(call, cwd=tmp_path, env=environment)
+    installed = (tmp_path / ".bash_completions" / "dql.sh").read_text()
+    assert installed.strip() == printed.strip()
+    assert installed.count("compopt -o nospace") == 1
 
 
 @pytest.mark.parametrize(
