@@ -81,3 +81,18 @@ def wait_until(is_so: Callable[[], bool], log: Path, seconds: float = 120) -> No
 
 def succeeds(command: Sequence[str], env: Mapping[str, str]) -> bool:
     return subprocess.run(command, env=env, capture_output=True, check=False).returncode == 0
+
+
+def processes_with(variable: str, value: object) -> list[int]:
+    """The processes that were started with a variable of the environment, oldest first."""
+    mark = f"{variable}={value}".encode()
+    pids = map(int, filter(str.isdigit, os.listdir("/proc")))
+    return sorted(pid for pid in pids if mark in _environment_of(pid))
+
+
+def _environment_of(pid: int) -> list[bytes]:
+    """The variables with which a process was started; none if it is gone."""
+    try:
+        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
+        return []

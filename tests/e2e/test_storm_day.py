@@ -6,12 +6,15 @@ The three days together, which the second lane runs, are in `test_demo.py`.
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.command_line import dql
-from tests.e2e.demo_runs import BLOCKED, STORM, Demo, run_demo
+from tests.e2e.demo_runs import BLOCKED, OURS, STORM, Demo, run_demo
+from tests.processes import processes_with, wait_until
 
 pytestmark = [pytest.mark.airflow, pytest.mark.nightly]
 
@@ -74,3 +77,19 @@ def test_the_log_of_the_blocked_task_ends_with_the_verdict(demo: Demo) -> None:
 
 def test_the_terminal_names_the_day(demo: Demo) -> None:
     assert "Running the DAG flights_medallion for one day" in demo.output
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("log", ["spark_server.log", "scheduler.log"])
+def test_a_demo_that_is_ended_early_leaves_no_process(
+    number: signal.Signals, log: str, tmp_path: Path
+) -> None:
+    """While the flights are written, and while Airflow starts."""
+    variable = ("AIRFLOW_HOME", tmp_path / "airflow")
+    words = [str(OURS), "demo", "--home", str(tmp_path)]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as demo:
+        wait_until((tmp_path / "logs" / log).exists, tmp_path / "logs" / "spark_server.log")
+        assert processes_with(*variable)
+        demo.send_signal(number)
+        assert demo.wait(60) != 0
+    assert processes_with(*variable) == []

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import atexit
 import json
-import os
 import shlex
 import subprocess
 import sys
@@ -25,6 +24,7 @@ import pytest
 
 from dqx_airflow.values import GateRequest
 from dqx_airflow.values.json_form import FLAG, from_arguments
+from tests.processes import processes_with
 
 ENDLESS = "SELECT max(a.id * b.id % 7) AS id FROM range(9000000) a CROSS JOIN range(9000000) b"
 
@@ -192,9 +192,7 @@ class SparkSubmit:
     @property
     def processes(self) -> list[int]:
         """The submissions that run now, and all that they started, oldest first."""
-        mark = f"DQX_STUB={self.home}".encode()
-        pids = map(int, filter(str.isdigit, os.listdir("/proc")))
-        return sorted(pid for pid in pids if mark in _environment_of(pid))
+        return processes_with("DQX_STUB", self.home)
 
     @property
     def requests(self) -> list[GateRequest]:
@@ -215,14 +213,6 @@ class SparkSubmit:
         """The environment variables of the last call."""
         variables = (self.home / "env").read_bytes().decode().split("\0")[:-1]
         return dict(variable.split("=", 1) for variable in variables)
-
-
-def _environment_of(pid: int) -> list[bytes]:
-    """The variables with which a process was started; none if it is gone."""
-    try:
-        return Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
-    except (FileNotFoundError, ProcessLookupError, PermissionError):
-        return []
 
 
 @dataclass(frozen=True, slots=True)

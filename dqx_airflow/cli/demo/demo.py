@@ -21,7 +21,7 @@ from dqx_airflow.cli.demo.local_airflow import (
     running_airflow,
     start_airflow,
 )
-from dqx_airflow.cli.demo.processes import free_port, stop
+from dqx_airflow.cli.demo.processes import free_port, interruptible, stop
 from dqx_airflow.cli.demo.spark_server import SparkServer, has_server
 from dqx_airflow.cli.exit_codes import EXIT_FAILED
 from dqx_airflow.datasets.spark_address import SAIL
@@ -166,6 +166,7 @@ def _run(
     count = "one day" if len(days) == 1 else f"{len(days)} days"
     states: dict[DemoDay, dict[str, str]] = {day: {} for day in days}
     with ExitStack() as stack:
+        stack.enter_context(interruptible())
         # Both start while the flights are written.
         server = SparkServer(home) if engine == "spark" else None
         if server is not None:

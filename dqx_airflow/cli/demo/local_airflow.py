@@ -4,13 +4,12 @@ triggered over the REST API and read from the database."""
 from __future__ import annotations
 
 import json
-import signal
 import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from datetime import date
 from typing import Any
@@ -107,23 +106,23 @@ def running_airflow(home: DemoHome) -> Iterator[RunningAirflow]:
 
     :raises DemoError: it did not start.
     """
-    # Airflow must end however the demo is ended.
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
     port = free_port()
     address = f"http://127.0.0.1:{port}"
     only_here = {"AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{address}/execution/"}
-    processes = [
-        start_airflow(home, "api_server", "api-server", "--port", str(port), env=only_here),
-        start_airflow(home, "scheduler", "scheduler", "--skip-serve-logs", env=only_here),
-    ]
-    read = start_airflow(home, "read_dags", "dags", "reserialize")
-    try:
+    with ExitStack() as stack:
+        processes = []
+        for log, *command in (
+            ("api_server", "api-server", "--port", str(port)),
+            ("scheduler", "scheduler", "--skip-serve-logs"),
+        ):
+            process = start_airflow(home, log, *command, env=only_here)
+            stack.callback(stop, [process])
+            processes.append(process)
+        read = start_airflow(home, "read_dags", "dags", "reserialize")
+        stack.callback(stop, [read])
         if read.wait():
             raise DemoError("Airflow could not read the DAG", f"see {home.logs / 'read_dags.log'}")
         yield RunningAirflow(home, address, _token(home, address, processes), processes)
-    finally:
-        stop([*processes, read])
-        signal.signal(signal.SIGTERM, before)
 
 
 def _token(home: DemoHome, address: str, processes: Sequence[subprocess.Popen[bytes]]) -> str:

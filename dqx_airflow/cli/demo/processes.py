@@ -6,8 +6,8 @@ import os
 import signal
 import socket
 import subprocess
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from dqx_airflow.cli.demo.home import DemoHome
@@ -40,6 +40,19 @@ def start(
             stdin=subprocess.DEVNULL,
             start_new_session=True,
         )
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Ends the block as Ctrl-C does if this process is terminated, or its terminal is closed: what
+    the demo started would run on without it."""
+    numbers = (signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, signal.default_int_handler) for number in numbers}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def require_running(home: DemoHome, processes: Sequence[subprocess.Popen[bytes]]) -> None:
