@@ -129,18 +129,24 @@ def _refused(
             if request.definition.is_sql:
                 refused.failures[request] = objection
     seen = measured_as(opened)
-    if sail is not None:
-        for request in requests:
-            if request.definition.is_sql and request not in refused.failures:
-                reason = sql_on_sail.objection_to_request(sail, request, seen)
-                if reason is not None:
-                    refused.failures[request] = reason
-    if engine.doubts:
-        for request in requests:
-            doubt = objection_to_engine(request, seen, engine)
-            if doubt is not None:
-                refused.failures[request] = doubt
+    for undated, dated in _by_metric(requests).items():
+        doubt = None
+        if sail is not None and undated.definition.is_sql and objection is None:
+            doubt = sql_on_sail.objection_to_request(sail, undated, seen)
+        if engine.doubts:
+            doubt = objection_to_engine(undated, seen, engine) or doubt
+        if doubt is not None:
+            refused.failures.update(dict.fromkeys(dated, doubt))
     return refused
+
+
+def _by_metric(requests: Iterable[MetricRequest]) -> dict[MetricRequest, list[MetricRequest]]:
+    """The requests by what they ask of any date: no engine computes one date otherwise than
+    another."""
+    by_metric: dict[MetricRequest, list[MetricRequest]] = {}
+    for request in requests:
+        by_metric.setdefault(replace(request, date=None), []).append(request)
+    return by_metric
 
 
 def _measure_shared(
