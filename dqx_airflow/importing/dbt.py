@@ -144,7 +144,8 @@ def _contract(node: Mapping[str, Any], dataset: str, place: str) -> Iterator[For
     def claims() -> foreign_rule.Claims:
         written = {it.get("name"): it.get("data_type") for it in _mappings(node.get("columns"))}
         types = [(name, foreign_rule.type_text(kind)) for name, kind in written.items()]
-        return foreign_rule.typed_columns(types, has_others=False)
+        found = foreign_rule.typed_columns(types, has_others=False)
+        return replace(found, texts=(*found.texts, *foreign_rule.length_claims(written.items())))
 
     meaning = foreign_rule.meaning_or_reason(claims, "contract")
     yield ForeignRule(dataset, place, f"contract {yaml_line(contract)}", meaning)

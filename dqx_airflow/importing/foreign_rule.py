@@ -231,6 +231,20 @@ _FLOATING = ("float", "real", "float4")
 """Types with four bytes in some databases, and with eight in others."""
 
 
+def length_claims(types: Iterable[tuple[object, object]]) -> tuple[str, ...]:
+    """The claims that no string is longer than its type allows, such as `varchar(10)`: a string of
+    Spark has any length.
+
+    :param types: the types of columns, as they are written.
+    """
+    claims = []
+    for name, written in types:
+        found = physical_type(str(written or "").strip().lower(), None, is_spark=True)
+        if found is not None and found.most_characters is not None:
+            claims.append(f"each row: length({column_text(name)}) <= {found.most_characters}")
+    return tuple(claims)
+
+
 def typed_columns(types: Iterable[tuple[object, str]], *, has_others: bool) -> Claims:
     """The claims that columns exist, with their types where known; no others unless `has_others`.
 

@@ -65,7 +65,8 @@ def _claims_of(key: str, value: Any, optional: Collection[str]) -> list[str]:
         case "required column missing" if isinstance(value, list):
             return [*foreign_rule.columns_exist(value)]
         case "wrong column type" if isinstance(value, Mapping):
-            return [_fits(name, kind) for name, kind in value.items()]
+            lengths = foreign_rule.length_claims(value.items())
+            return [*(_fits(name, kind) for name, kind in value.items()), *lengths]
         case "mismatching columns" if isinstance(value, Mapping):
             return _only_these(value, optional)
         case "forbidden column present" if isinstance(value, list):
@@ -104,7 +105,8 @@ def _only_these(types: Mapping[str, Any], optional: Collection[str]) -> list[str
                 f"the type of the optional column {name} has no counterpart: leave the type empty"
             )
     listed = ", ".join(map(column_text, types))
-    return [*claims, f"extra_column_count([{listed}]) == 0"]
+    lengths = foreign_rule.length_claims(types.items())
+    return [*claims, f"extra_column_count([{listed}]) == 0", *lengths]
 
 
 _NAME_PATTERN = re.compile(r"[\w%* -]+\$?")
@@ -579,7 +581,9 @@ def _columns_claims(listed: list[Any], settings: Mapping[str, Any]) -> Claims:
             raise NoCounterpartError(f"column {column.get('name')}: {error}") from None
         types.append((column.get("name"), kind))
     has_others = bool(settings.get("allow_extra_columns"))
+    written = [(column.get("name"), _data_type(column)) for column in columns]
     claims = foreign_rule.typed_columns(types, has_others=has_others)
+    claims = replace(claims, texts=(*claims.texts, *foreign_rule.length_claims(written)))
     if settings.get("allow_other_column_order"):
         return claims
     places = [f"column_position({column_text(name)})" for name, _ in types]
