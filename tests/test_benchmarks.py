@@ -106,6 +106,21 @@ def test_a_check_that_fails_in_one_of_several_runs_is_failing(
     assert verdicts == {"sound": {"key": False, "rows": True}}
 
 
+def test_sizes_that_were_measured_before_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    run = program("peers.run", monkeypatch)
+
+    def found(taken: str, **runs: str) -> dict[str, Any]:
+        conditions = {"taken": taken, "load": [1.0]}
+        return {"conditions": conditions, "engines": {}, "runs": runs, "verdicts": {}}
+
+    merged = run.with_earlier(
+        found("2026-11-30", **{"20": "new", "1": "new"}),
+        found("2026-11-29", **{"20": "old", "5": "old"}),
+    )
+    assert list(merged["runs"].items()) == [("1", "new"), ("5", "old"), ("20", "new")]
+    assert merged["conditions"] == {"taken": "2026-11-29 and 2026-11-30", "load": [1.0, 1.0]}
+
+
 def test_a_sweep_asks_for_more_with_every_step(monkeypatch: pytest.MonkeyPatch) -> None:
     steps = program("sweep_steps", monkeypatch)
     asked = {

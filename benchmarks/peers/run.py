@@ -13,7 +13,7 @@ The result goes to benchmarks/results/peers.json and from there into the docs. W
 engines have the JVM options of a gate's driver: give --to, too.
 
     python benchmarks/peers/run.py [--rows ROWS ...] [--rounds 3] [--again ENGINE ...]
-        [--minutes 60] [--gate-jvm]
+        [--minutes 60] [--gate-jvm] [--keep]
 """
 
 from __future__ import annotations
@@ -108,6 +108,24 @@ def compare(options: argparse.Namespace, cache: Path) -> dict[str, Any]:
     }
 
 
+def with_earlier(found: dict[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
+    """A result with the sizes of an earlier one that it lacks, the smallest first."""
+    now, before = found["conditions"], earlier["conditions"]
+    taken = sorted({now["taken"], before["taken"]})
+    runs = {**earlier["runs"], **found["runs"]}
+    verdicts = {**earlier["verdicts"], **found["verdicts"]}
+    return {
+        "conditions": {
+            **now,
+            "taken": " and ".join(taken),
+            "load": [*before["load"], *now["load"]],
+        },
+        "engines": {**earlier["engines"], **found["engines"]},
+        "runs": {rows: runs[rows] for rows in sorted(runs, key=int)},
+        "verdicts": verdicts,
+    }
+
+
 def note(verdicts: dict[str, dict[str, bool]], said: Mapping[str, Mapping[str, bool]]) -> None:
     """Adds the verdicts of a run on each table: a check that failed once counts as failed."""
     for table, judged in said.items():
@@ -155,6 +173,9 @@ def main() -> None:
     parser.add_argument(
         "--prepare", action="store_true", help="make the environments, and measure nothing"
     )
+    parser.add_argument(
+        "--keep", action="store_true", help="what was measured of other sizes stays in the result"
+    )
     options = parser.parse_args()
     if options.gate_jvm and options.to is None:
         parser.error("the page has the default options of the JVM: give --to")
@@ -168,6 +189,8 @@ def main() -> None:
         return
     found = compare(options, cache)
     into_docs = report.RESULTS / "peers.json"
+    if options.keep:
+        found = with_earlier(found, report.stored("peers"))
     (options.to or into_docs).write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     if options.to is None:
         report.main()
