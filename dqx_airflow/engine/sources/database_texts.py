@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 from pyspark.sql.types import (
+    ArrayType,
     DataType,
     DateType,
     DecimalType,
@@ -28,6 +29,8 @@ from dqx_airflow.metrics.sql import quote_literal, quote_name
 
 _TEXT = {"postgres": "({})::text", "mysql": "CAST({} AS char)"}
 """A value as a string, in the SQL of each kind of database."""
+_TEXTS = "({})::text[]"
+"""The items of an array of PostgreSQL as strings; an instant has the zone of the connection."""
 _INSTANT = {"postgres": "({} AT TIME ZONE 'UTC')::text || 'Z'"}
 """An instant as a string. MySQL has them from 1970 on and in UTC, where nothing moves."""
 _MONEY = "({})::numeric::text"
@@ -53,7 +56,10 @@ class TextColumn:
     is_money: bool = False
 
     def text_of(self, quoted: str) -> str:
-        """The text of the column with this quoted name, as SQL of the database."""
+        """The text of the column with this quoted name, as SQL of the database; the texts of the
+        items of an array."""
+        if isinstance(self.data_type, ArrayType):
+            return _TEXTS.format(quoted)
         if self.is_money:
             return _MONEY.format(quoted)
         form = _INSTANT if isinstance(self.data_type, TimestampType) else _TEXT
@@ -63,27 +69,34 @@ class TextColumn:
     def value(self) -> str:
         """The value that the text stands for, as Spark SQL; another text is an error."""
         text = quote_name(self.name)
-        if isinstance(self.data_type, StringType):
+        if isinstance(self.data_type, ArrayType):
+            return (
+                f"transform({text}, item -> {self._value_of('item', self.data_type.elementType)})"
+            )
+        return self._value_of(text, self.data_type)
+
+    def _value_of(self, text: str, data_type: DataType) -> str:
+        if isinstance(data_type, StringType):
             return text
-        name = self.data_type.simpleString()
+        name = data_type.simpleString()
         # Spark reads a date up to a space, and would leave out that it is before Christ.
         read = f"CASE WHEN instr({text}, 'BC') = 0 THEN try_cast({text} AS {name}) END"
         problem = f"column {self.name} holds a value that is no {name} of Spark"
         return (
-            f"CASE {self._infinite(text, name)}"
+            f"CASE {self._infinite(text, data_type)}"
             f"WHEN {text} IS NULL OR {read} IS NOT NULL THEN {read} "
             f"ELSE raise_error({quote_literal(problem)}) END"
         )
 
-    def _infinite(self, text: str, name: str) -> str:
-        bounds = _INFINITE.get(type(self.data_type))
+    def _infinite(self, text: str, data_type: DataType) -> str:
+        bounds = _INFINITE.get(type(data_type))
         if bounds is None or self.kind != "postgres":
             return ""
-        end = "Z" if isinstance(self.data_type, TimestampType) else ""
+        name = data_type.simpleString()
         first, last = bounds
         return (
-            f"WHEN {text} = '-infinity{end}' THEN CAST('{first}' AS {name}) "
-            f"WHEN {text} = 'infinity{end}' THEN CAST('{last}' AS {name}) "
+            f"WHEN {text} IN ('-infinity', '-infinityZ') THEN CAST('{first}' AS {name}) "
+            f"WHEN {text} IN ('infinity', 'infinityZ') THEN CAST('{last}' AS {name}) "
         )
 
 
@@ -110,7 +123,14 @@ def text_columns(
 
 
 def _type_of_text(kind: str, field: StructField, type_there: str) -> DataType | None:
-    """The type in Spark of a column that is read as a string; None if it is read as it is."""
+    """The type in Spark of a column that is read as a string, or of an array that is read as
+    strings; None if it is read as it is."""
+    if type_there.endswith("[]"):
+        if not isinstance(field.dataType, ArrayType):
+            return None
+        item = StructField(field.name, field.dataType.elementType)
+        kind_of_item = _type_of_text(kind, item, type_there.removesuffix("[]"))
+        return None if kind_of_item is None else ArrayType(kind_of_item)
     if _TIME_OF_DAY.match(type_there):
         return StringType()
     if type_there == "money":
