@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -321,8 +321,24 @@ def _json(place: str, options: ReaderOptions) -> ColumnTable:
     if options.only is not None:
         schema = pa.schema([options.only])
         parsing = pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
-    parts = [pa.json.read_json(file, reading, parsing) for file in files]
-    table = pa.concat_tables(parts, promote_options="permissive")
+
+    def read(options: Any) -> Any:
+        parts = [pa.json.read_json(file, reading, options) for file in files]
+        return pa.concat_tables(parts, promote_options="permissive")
+
+    table = read(parsing)
+    stamped = [field for field in table.schema if _in_texts(field.type) != field.type]
+    if stamped and options.only is None:
+        # Arrow also takes `2024-03-01T23:30Z` for a timestamp, which Spark does not read.
+        schema = pa.schema([field.with_type(_in_texts(field.type)) for field in stamped])
+        written = read(
+            pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore")
+        )
+        for field in stamped:
+            texts = written.column(field.name)
+            if not all(_is_all(_DATE_OR_MOMENT_FORM, leaf) for leaf in _texts_in(texts)):
+                place_of = table.schema.get_field_index(field.name)
+                table = table.set_column(place_of, field.name, texts)
     types = {field.name: _spark_type(field.type, has_zone=True) for field in table.schema}
     # Arrow knows only those without fractions of a second.
     types |= {
@@ -333,6 +349,30 @@ def _json(place: str, options: ReaderOptions) -> ColumnTable:
     return ColumnTable(
         tuple(types), types, table.num_rows, lambda name: typed_column(table.column(name))
     )
+
+
+def _in_texts(kind: Any) -> Any:
+    """A type in which strings take the place of timestamps."""
+    if pa.types.is_timestamp(kind):
+        return pa.string()
+    if pa.types.is_list(kind):
+        return pa.list_(_in_texts(kind.value_type))
+    if pa.types.is_struct(kind):
+        parts = [kind.field(number) for number in range(kind.num_fields)]
+        return pa.struct([part.with_type(_in_texts(part.type)) for part in parts])
+    return kind
+
+
+def _texts_in(column: Any) -> Iterator[Any]:
+    """The strings within the values of a column, of each field by itself; none without a value."""
+    kind = column.type
+    if pa.types.is_string(kind) and column.null_count < len(column):
+        yield column
+    elif pa.types.is_list(kind):
+        yield from _texts_in(pc.list_flatten(column))
+    elif pa.types.is_struct(kind):
+        for number in range(kind.num_fields):
+            yield from _texts_in(pc.struct_field(column, [number]))
 
 
 _READERS: dict[str, Callable[[str, ReaderOptions], ColumnTable]] = {
@@ -346,8 +386,10 @@ _WHOLE = r"[+-]?(0|[1-9][0-9]{0,17})"
 _NUMBER = r"[+-]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?"
 _DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _MOMENT_FORM = _DATE + (
-    r"[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?(Z|[+-][0-9]{2}:[0-9]{2})?)?"
+    r"[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?"
+    r"(Z|[+-](0[0-9]|1[0-7]):[0-5][0-9]|[+-]18:00)?)?"
 )
+_DATE_OR_MOMENT_FORM = f"{_DATE}|{_MOMENT_FORM}"
 
 
 def _typed(texts: Any) -> tuple[str, Any]:

@@ -72,6 +72,7 @@ MOMENTS: dict[str, Callable[[date], Any]] = {
 OTHER_FORMS: dict[str, Callable[[date], Any]] = {
     "words": lambda on: f"{on:%d %B %Y}",
     "an hour that does not exist": lambda on: f"{on}T25:30:00",
+    "a zone without seconds": lambda on: f"{on}T23:30Z",
 }
 FORMS = DAY_FORMS | MOMENTS | OTHER_FORMS
 TEXTS = [form for form, value in FORMS.items() if isinstance(value(DAYS[0]), (str, int))]
