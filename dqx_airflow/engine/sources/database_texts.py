@@ -79,13 +79,14 @@ class TextColumn:
         if isinstance(data_type, StringType):
             return text
         name = data_type.simpleString()
-        # Spark reads a date up to a space, and would leave out that it is before Christ.
-        read = f"CASE WHEN instr({text}, 'BC') = 0 THEN try_cast({text} AS {name}) END"
+        read = f"try_cast({text} AS {name})"
+        if self.kind == "postgres":
+            # Spark reads a date up to a space, and would leave out that it is before Christ.
+            read = f"CASE WHEN instr({text}, 'BC') = 0 THEN {read} END"
         problem = f"column {self.name} holds a value that is no {name} of Spark"
         return (
-            f"CASE {self._infinite(text, data_type)}"
-            f"WHEN {text} IS NULL OR {read} IS NOT NULL THEN {read} "
-            f"ELSE raise_error({quote_literal(problem)}) END"
+            f"coalesce({read}, CASE {self._infinite(text, data_type)}"
+            f"WHEN {text} IS NOT NULL THEN raise_error({quote_literal(problem)}) END)"
         )
 
     def _infinite(self, text: str, data_type: DataType) -> str:
