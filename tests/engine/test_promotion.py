@@ -5,14 +5,17 @@ else.
 from __future__ import annotations
 
 import json
+import math
 import re
 import shutil
+import struct
 from dataclasses import asdict, replace
 from datetime import date, datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
 
@@ -507,3 +510,41 @@ def test_dates_may_be_strings_timestamps_and_numbers(
     assert rows(target, "id") == [(1,), (2,), (3,)]
     run(replace(dated, run_key=RunKey("test.gate", date(2024, 3, 1), "manual")))
     assert rows(target, "id, ds") == rows(ref.path or "", "id, ds")
+
+
+@pytest.mark.more
+@pytest.mark.parametrize("file_format", ["parquet", "delta"])
+def test_a_target_holds_the_bits_of_the_floats_that_were_judged(
+    run: Run, target: str, tmp_path: Path, file_format: str
+) -> None:
+    floats = [-0.0, 0.0, math.nan, 5e-324, -math.inf, None]
+    column = {
+        "x": pa.array(floats),
+        "items": pa.array([[value] for value in floats]),
+        "deep": pa.array([[{"a": value}] for value in floats]),
+        "map": pa.array([[(1, value)] for value in floats], pa.map_(pa.int64(), pa.float64())),
+    }
+    rows = pa.table({"id": range(len(floats)), **column})
+    source = tmp_path / "orders"
+    if file_format == "parquet":
+        source.mkdir()
+        pq.write_table(rows, source / "a.parquet")
+    else:
+        write_deltalake(source, rows)
+    orders = DatasetRef("orders", str(source), format=file_format)
+    gate = request(tmp_path, "assert each row: x <= 1", [orders], promote_to=(("orders", target),))
+    run(replace(gate, promote_blocked=True))
+    promoted = DeltaTable(target).to_pyarrow_table().sort_by("id")
+    for name in column:
+        assert _bits(promoted[name].to_pylist()) == _bits(rows[name].to_pylist()), name
+
+
+def _bits(value: Any) -> Any:
+    match value:
+        case float():
+            return struct.pack("<d", value)
+        case dict():
+            return {name: _bits(part) for name, part in value.items()}
+        case list() | tuple():
+            return [_bits(part) for part in value]
+    return value

@@ -14,6 +14,7 @@ from typing import Any
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, TimestampNTZType
 
 from dqx_airflow.datasets.delta_log import require_whole_commits, transactions
@@ -23,7 +24,7 @@ from dqx_airflow.engine.outputs import promoted_slices
 from dqx_airflow.engine.outputs.promoted_slices import Region
 from dqx_airflow.engine.outputs.shown_rows import shown_cell
 from dqx_airflow.engine.outputs.target_demands import Demand, demands_on_values
-from dqx_airflow.engine.scan.frames import rows_of
+from dqx_airflow.engine.scan.frames import rows_of, rows_with_texts
 from dqx_airflow.engine.session.sail import INSTEAD, engine_version, sail_version
 from dqx_airflow.engine.session.spark_session import TIME_ZONE, is_in_utc
 from dqx_airflow.engine.sources.dataset import OpenDataset
@@ -90,8 +91,17 @@ class ReplacedRows:
         A row whose date cannot be read is validated with every date, and replaced with none: it
         stays behind, and the numbers of rows then differ.
         """
-        frame = rows_of(self.dataset, self.on or date.min)
-        return frame if self.of_date is None else frame.where(self.of_date)
+        stored = self.dataset.stored
+        on = self.on or date.min
+        if stored is None:
+            frame = rows_of(self.dataset, on)
+            return frame if self.of_date is None else frame.where(self.of_date)
+        frame = rows_with_texts(replace(self.dataset, read=stored.read), {on})
+        if self.of_date is not None:
+            frame = frame.where(self.of_date)
+        as_stored = (stored.columns.get(name, name) for name in self.dataset.struct.names)
+        names = zip(as_stored, self.dataset.struct.names, strict=True)
+        return frame.select(*(F.expr(quote_name(held)).alias(name) for held, name in names))
 
     @property
     def of_date(self) -> str | None:

@@ -72,6 +72,21 @@ class DatasetFacts(ABC):
 
 
 @dataclass(frozen=True, slots=True)
+class StoredForm:
+    """The frames of a dataset with further columns: the values as the files have them.
+
+    :param columns: the further columns, by the name of the column.
+    """
+
+    read: Reader
+    columns: Mapping[str, str]
+
+    def with_frames(self, change: Callable[[DataFrame], DataFrame]) -> StoredForm:
+        """The frames with a change, which does not see the further columns."""
+        return replace(self, read=lambda dates: change(self.read(dates)))
+
+
+@dataclass(frozen=True, slots=True)
 class OpenDataset(DatasetFacts):
     """A dataset that can be scanned.
 
@@ -86,7 +101,8 @@ class OpenDataset(DatasetFacts):
     `char(5)`; they are read without them. `snapshot` and `branch` belong to an Iceberg table.
     `notes` are remarks for verdicts about a column, or, under the empty name, for verdicts about
     the columns of the dataset. `read_dates` are the dates whose files were read so far, None for
-    all files. `partitions` are the folders of the files.
+    all files. `partitions` are the folders of the files. `stored` is set if equal values have
+    another form in the frames than in the files.
     """
 
     struct: StructType
@@ -106,6 +122,7 @@ class OpenDataset(DatasetFacts):
     branch: str | None = None
     read_dates: set[date | None] = field(default_factory=set, compare=False)
     partitions: PartitionFolders | None = None
+    stored: StoredForm | None = None
 
     @property
     def fields(self) -> tuple[DatasetField, ...]:
@@ -196,6 +213,7 @@ class OpenDataset(DatasetFacts):
             self,
             read=lambda dates: change(self.read(dates)),
             read_files=None if read_files is None else lambda files: change(read_files(files)),
+            stored=self.stored and self.stored.with_frames(change),
         )
 
     @staticmethod

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import replace
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
-from dqx_airflow.engine.sources.dataset import OpenDataset
+from dqx_airflow.engine.sources.dataset import OpenDataset, StoredForm
 from dqx_airflow.metrics.spark_values import FLOATING
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.metrics.types import parts_of
@@ -50,7 +51,23 @@ def in_one_form(opened: OpenDataset, *, of_sail: bool = False) -> OpenDataset:
     if not rewritten:
         return opened
     changed = opened.with_frames(lambda frame: frame.withColumns(rewritten))
-    return replace(changed, struct=StructType(fields), char_types=char_types)
+    stored = _stored(opened, rewritten) if of_sail else None
+    return replace(changed, struct=StructType(fields), char_types=char_types, stored=stored)
+
+
+def _stored(opened: OpenDataset, rewritten: Mapping[str, Column]) -> StoredForm:
+    """The frames that also hold the values as the files have them.
+
+    A map that holds a key twice stays an error: the value is asked for its other form.
+    """
+    columns = {name: f"dqx: stored {name}" for name in rewritten}
+    kept = {
+        columns[name]: F.when(
+            form.isNull() & F.expr(f"{quote_name(name)} IS NOT NULL"), None
+        ).otherwise(F.expr(quote_name(name)))
+        for name, form in rewritten.items()
+    }
+    return StoredForm(lambda dates: opened.read(dates).withColumns({**kept, **rewritten}), columns)
 
 
 def _in_one_form(value: str, held: DataType, kind: str, of_sail: bool) -> str:
