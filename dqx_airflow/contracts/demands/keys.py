@@ -156,8 +156,13 @@ def _equal(own: str, field: Field | None, other: str, other_field: Field | None)
     :raises NoCounterpartError: values of the two types are never equal.
     """
     equal = f"{other} = {own}"
-    if field is None or other_field is None:
+    if field is None or kind_of(field) is ValueKind.UNKNOWN:
         return equal
+    if other_field is None:
+        # Its type is known only in Spark: a string is equal to nothing but strings.
+        op = "=" if kind_of(field) is ValueKind.TEXT else "<>"
+        equal = f"typeof({other}) {op} 'string' AND {equal}"
+        return _exactly(equal, own, other) if kind_of(field) is ValueKind.NUMBER else equal
     kinds = {kind_of(field), kind_of(other_field)}
     is_comparable = len(kinds) == 1 or kinds <= {ValueKind.DATE, ValueKind.TIMESTAMP}
     if not is_comparable and ValueKind.UNKNOWN not in kinds:
@@ -168,6 +173,11 @@ def _equal(own: str, field: Field | None, other: str, other_field: Field | None)
     numbers = {(item.type or "").partition("(")[0] for item in (field, other_field)}
     if kinds != {ValueKind.NUMBER} or numbers <= _EXACT or numbers <= _INEXACT:
         return equal
+    return _exactly(equal, own, other)
+
+
+def _exactly(equal: str, own: str, other: str) -> str:
+    """The condition that two numbers are equal, also as decimals."""
     sides = (f"try_cast({value} AS DECIMAL(38, 9))" for value in (other, own))
     return f"{equal} AND coalesce({' = '.join(sides)}, true)"
 
