@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -23,7 +24,7 @@ from dqx_airflow.engine.scan.queries import run_queries
 from dqx_airflow.engine.scan.rows import log_passes
 from dqx_airflow.engine.scan.states import StateCache
 from dqx_airflow.engine.session.concurrency import side_by_side
-from dqx_airflow.engine.session.sail import sail_version
+from dqx_airflow.engine.session.sail import INSTEAD, sail_version
 from dqx_airflow.engine.session.spark_session import objection_to_sql
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.footers import has_drift
@@ -92,6 +93,10 @@ def measure_together(
     return opened, tuple(measured[_Scope.of(plan)].of(plan.requests) for plan in plans)
 
 
+_UNJOINED_ARRAYS = re.compile(r"array<.*(struct<|\b(float|double)\b)")
+"""Types with arrays that are rewritten so that equal values have one form."""
+
+
 class _Scope(NamedTuple):
     """The date and the datasets of plans that are measured together."""
 
@@ -130,7 +135,7 @@ def _refused(
                 refused.failures[request] = objection
     seen = measured_as(opened)
     for undated, dated in _by_metric(requests).items():
-        doubt = None
+        doubt = None if sail is None else _objection_to_lookups(sail, undated, opened)
         if sail is not None and undated.definition.is_sql and objection is None:
             doubt = sql_on_sail.objection_to_request(sail, undated, seen)
         if engine.doubts:
@@ -138,6 +143,20 @@ def _refused(
         if doubt is not None:
             refused.failures.update(dict.fromkeys(dated, doubt))
     return refused
+
+
+def _objection_to_lookups(
+    sail: str, request: MetricRequest, opened: Mapping[str, OpenDataset]
+) -> str | None:
+    """The reason for not looking up values on Sail, which cannot plan a join by such arrays: the
+    error would be one of all assertions in the scan."""
+    for lookup in lookups_of(request):
+        sides = ((lookup.dataset, lookup.column), (lookup.reference, lookup.reference_column))
+        for name, column in sides:
+            place = opened[name].schema.find(column) if name in opened else None
+            if place is not None and _UNJOINED_ARRAYS.search(place.type):
+                return f"Sail {sail} looks up no '{column}' ({place.type}): {INSTEAD}"
+    return None
 
 
 def _by_metric(requests: Iterable[MetricRequest]) -> dict[MetricRequest, list[MetricRequest]]:

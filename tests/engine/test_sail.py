@@ -1168,6 +1168,39 @@ assert num_rows() == 4 name "rows"
     assert statuses == [Status.FAILED, Status.ERROR, Status.PASSED]
 
 
+@pytest.mark.parametrize("file_format", ["parquet", "delta"])
+def test_arrays_that_sail_cannot_look_up_are_refused_alone(
+    session: Any, tmp_path: Path, file_format: str
+) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from deltalake import write_deltalake
+
+    from dqx_airflow.engine.job import try_gates
+
+    rows = pa.table({"id": [1, 2], "kept": [["a"], ["b"]], "floats": [[1.0], [2.0]]})
+    refs = []
+    for name, table in (("orders", rows), ("codes", rows.slice(0, 1))):
+        place = tmp_path / name
+        if file_format == "delta":
+            write_deltalake(place, table)
+        else:
+            place.mkdir()
+            pq.write_table(table, place / "a.parquet")
+        refs.append(DatasetRef(name, str(place), format=file_format))
+    body = """
+assert values(floats) in values(floats, dataset codes) name "floats"
+assert values(kept) in values(kept, dataset codes) name "kept"
+assert num_rows() == 2 name "rows"
+"""
+    suite = SourceFile("suite.dql", f'suite "S" {{ check "C" on orders {{\n{body}\n}} }}')
+    gate = replace(_request(tmp_path / "other"), suite=suite, datasets=tuple(refs))
+    found = {one.name: one for one in try_gates([gate], lambda _: session)[0].verdicts}
+    statuses = [found[name].status for name in ("floats", "kept", "rows")]
+    assert statuses == [Status.ERROR, Status.FAILED, Status.PASSED]
+    assert "looks up no 'floats' (array<double>)" in (found["floats"].reason or "")
+
+
 @pytest.mark.nightly
 def test_what_sail_finds_is_what_ships(session: Any, tmp_path: Path) -> None:
     from dqx_airflow.engine.proof.prove import prove
