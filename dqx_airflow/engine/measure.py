@@ -137,7 +137,7 @@ def _refused(
     for undated, dated in _by_metric(requests).items():
         doubt = None if sail is None else _objection_to_lookups(sail, undated, opened)
         if sail is not None and undated.definition.is_sql and objection is None:
-            doubt = sql_on_sail.objection_to_request(sail, undated, seen)
+            doubt = doubt or sql_on_sail.objection_to_request(sail, undated, seen)
         if engine.doubts:
             doubt = objection_to_engine(undated, seen, engine) or doubt
         if doubt is not None:

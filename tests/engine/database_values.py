@@ -11,6 +11,7 @@ import pytest
 TABLE = "odd_values"
 DOMAINS = """
 CREATE DOMAIN exact AS numeric(50,10);
+CREATE DOMAIN price AS exact;
 CREATE DOMAIN local_time AS timestamp;
 """
 """The types of PostgreSQL that are names for others."""

@@ -34,8 +34,8 @@ SELECT seq, date '2024-03-01' + interval (seq % 2) day,
        timestamp('2024-03-01 23:30:00') + interval (seq % 2) hour,
        date_format(date '2024-03-01' + interval (seq % 2) day, '%Y%m%d'), 1, 200, 4000000000, 'x'
 FROM seq_1_to_1000;
-CREATE TABLE zero (id int PRIMARY KEY, d date);
-INSERT INTO zero VALUES (1, '0000-00-00');
+CREATE TABLE zero (id int PRIMARY KEY, d date, t time);
+INSERT INTO zero VALUES (1, '0000-00-00', '23:30:00');
 """ + table("mysql")
 
 

@@ -102,13 +102,19 @@ class TextColumn:
 
 
 def text_columns(
-    database: DatabaseKind, struct: StructType, types: Mapping[str, str], given: Collection[str]
+    database: DatabaseKind,
+    struct: StructType,
+    types: Mapping[str, str],
+    given: Collection[str],
+    *,
+    turns_zero_dates: bool,
 ) -> dict[str, TextColumn]:
     """The columns to read from strings, by their names.
 
     :param struct: as Spark reads the table.
     :param types: the types of the columns in the database.
     :param given: the columns whose type the user chose, in lower case.
+    :param turns_zero_dates: the driver reads `0000-00-00` as another value, so it reads the dates.
     """
     kind = database.kind
     if kind not in _TEXT:
@@ -117,7 +123,8 @@ def text_columns(
     for field in struct.fields:
         type_there = types.get(field.name, "")
         data_type = _type_of_text(kind, field, type_there)
-        if data_type is not None and field.name.lower() not in given:
+        is_left = turns_zero_dates and isinstance(data_type, DateType | TimestampNTZType)
+        if data_type is not None and not is_left and field.name.lower() not in given:
             is_money = type_there == "money"
             found[field.name] = TextColumn(field.name, kind, data_type, is_money)
     return found
@@ -147,8 +154,7 @@ def _type_of_text(kind: str, field: StructField, type_there: str) -> DataType | 
     if digits <= _MOST_DIGITS and 0 <= decimals <= digits:
         return None
     if decimals < 0:  # 12300 of numeric(10, -2)
-        digits, decimals = digits - decimals, 0
-        return DecimalType(min(digits, _MOST_DIGITS), 0)
+        return DecimalType(min(digits - decimals, _MOST_DIGITS), 0)
     return DecimalType(_MOST_DIGITS, decimals) if decimals <= _MOST_DIGITS else StringType()
 
 
@@ -160,7 +166,8 @@ def selected(
 ) -> str:
     """The columns of a query, some of them as a string, as SQL of the database.
 
-    :param divided_by: another name for the column by whose values the read is divided.
+    :param divided_by: the column by whose values the read is divided, if it is sent as a string;
+        its values are sent, too, as `DIVIDING_COLUMN`.
     """
     columns = []
     for name in struct.names:

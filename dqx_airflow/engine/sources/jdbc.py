@@ -24,15 +24,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader
-from pyspark.sql.types import (
-    DataType,
-    DateType,
-    IntegralType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql.types import DateType, IntegralType, StructField, StructType
 
 from dqx_airflow.datasets.databases import (
     DATABASES,
@@ -250,9 +242,8 @@ class _Table:
         if custom := options.get("customschema"):
             chosen = self.spark.createDataFrame([], custom).schema
             given = {name.lower() for name in chosen.names}
-        if self.connection.turns_zero_dates:
-            given |= {field.name.lower() for field in struct.fields if _is_dated(field.dataType)}
-        return text_columns(self.database, struct, types, given)
+        turns = self.connection.turns_zero_dates
+        return text_columns(self.database, struct, types, given, turns_zero_dates=turns)
 
     def _asked(self, queries: str) -> list[Any]:
         """The answer of the database to the query of its kind; none if its kind has no query."""
@@ -275,10 +266,6 @@ def _with_types(struct: StructType, texts: Mapping[str, TextColumn]) -> StructTy
         for field in struct.fields
     ]
     return StructType(fields)
-
-
-def _is_dated(data_type: DataType) -> bool:
-    return isinstance(data_type, DateType | TimestampType | TimestampNTZType)
 
 
 def _number(lower: Any, upper: Any, most: int) -> int:
