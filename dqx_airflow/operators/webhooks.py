@@ -160,7 +160,7 @@ def _events(
 
 def _event(context: Any, incident: Incident, change: str, cause: str) -> WebhookEvent:
     on = incident.date.isoformat()
-    notification = gate_notification(context, is_recovery=incident.is_good_again, on=on)
+    notification = gate_notification(context, is_recovery=incident.is_recovered, on=on)
     data = {
         **notification.payload,
         "markdown": notification.markdown,
@@ -202,7 +202,7 @@ def _ending(incident: Incident, good: GateReport) -> str:
         return "accepted"
     if good.waived:
         return "waived"
-    return "recovered" if incident.is_good_again else "warned"
+    return "recovered" if incident.is_recovered else "warned"
 
 
 def _faults(results: StoredResults, run: RunRow) -> set[tuple[str, str, str]]:

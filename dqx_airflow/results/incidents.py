@@ -192,7 +192,7 @@ class Incident:
         return WAITING if self.question is not None else self.last.outcome.value
 
     @property
-    def is_good_again(self) -> bool:
+    def is_recovered(self) -> bool:
         """True if the data was repaired or accepted, and not just let through."""
         return self.status in ("repaired", ACCEPTED)
 
