@@ -349,6 +349,20 @@ def test_the_second_execution_of_an_operator_sends_its_own_request(
     assert [request.attempt.id for request in spark_submit.requests] == ["attempt-1", "attempt-2"]
 
 
+def test_a_try_that_is_tested_once_more_judges_the_data_again(
+    gate: Gates, spark_submit: SparkSubmit, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spark_submit.will("passed", "blocked")
+    assert gate.run() == "passed"
+    assert gate.run() == "passed"
+    assert len(spark_submit.requests) == 1  # the task was restarted within its try
+    monkeypatch.setenv("AIRFLOW_TEST_MODE", "True")  # by `airflow tasks test`
+    gate.fails("GateBlockedError")
+    first, tested = spark_submit.requests
+    assert first.attempt.number == tested.attempt.number
+    assert first.attempt.id == "attempt-1" != tested.attempt.id
+
+
 # What is reported
 
 
