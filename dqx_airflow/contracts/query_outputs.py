@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -17,12 +17,19 @@ if TYPE_CHECKING:
 
 Tables: TypeAlias = Mapping[str, "tuple[str, ...]"]
 """Known columns of tables, by the name of the table in lower case."""
+_Sources: TypeAlias = "Sequence[tuple[str, Outputs]]"
+"""The columns of the tables of a query, each with its alias in lower case."""
 _QUERY_REFERENCE = re.compile(r"\{\{\s*(?:ref|source)\s*\(\s*(?P<arguments>[^)]*)\)\s*\}\}")
 _COMMENTS = re.compile(r"\{#.*?#\}|\{\{\s*config\s*\([^{}]*\)\s*\}\}", re.DOTALL)
 _VALUE = re.compile(r"\{\{[^{}]*\}\}|\$\{[^{}]*\}")
 _TEMPLATE = "template__"
 """The placeholder for a template with unknown text: a value, or any number of columns."""
 _DEEPEST = 100
+_JOINS_THAT_FILTER = ("SEMI", "ANTI")
+"""The kinds of joins that return no column of the joined table."""
+_NAME_CASTS = frozenset({"postgres", "redshift", "spark", "spark2", "databricks"})
+"""The dialects that name `CAST(a AS int)` after the column; others have a name of their own."""
+_OF_SEVERAL_COLUMNS = frozenset({"inline", "inline_outer", "json_tuple", "stack"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +69,7 @@ def outputs_of(query: str, dialect: str | None = None, tables: Tables | None = N
     if len(statements) != 1 or not isinstance(statements[0], exp.Query):
         return Outputs(problem="the query is not a single SELECT")
     try:
-        return _QueryScope(tables or {}).outputs(statements[0])
+        return _QueryScope(tables or {}, known).outputs(statements[0])
     except RecursionError:
         return Outputs(unknown="the query is nested too deeply")
 
@@ -78,13 +85,14 @@ class _QueryScope:
     """The scope of a query: the known columns of tables, and the queries defined around it."""
 
     tables: Tables
+    dialect: str | None = None
     defined: dict[str, Outputs] = field(default_factory=dict)
     depth: int = 0
 
     def outputs(self, query: Expr) -> Outputs:
         if self.depth > _DEEPEST:
             return Outputs(unknown="the query is nested too deeply")
-        within = _QueryScope(self.tables, dict(self.defined), self.depth + 1)
+        within = replace(self, defined=dict(self.defined), depth=self.depth + 1)
         if isinstance(query, exp.Subquery | exp.Paren):
             return _renamed(within.outputs(query.this), query)
         clause = query.args.get("with_")
@@ -108,7 +116,7 @@ class _QueryScope:
         return Outputs(unknown=f"the columns of {query.key.upper()} are unknown")
 
     def of_select(self, select: exp.Select) -> Outputs:
-        sources = self._sources(select)
+        sources = [*self._sources(select)]
         outputs = Outputs()
         for item in select.expressions:
             if isinstance(item, exp.Star):
@@ -116,19 +124,27 @@ class _QueryScope:
             elif isinstance(item, exp.Column) and isinstance(item.this, exp.Star):
                 outputs = _joined(outputs, _of_star(item.this, sources, item.table.lower()))
             else:
-                outputs = _joined(outputs, _of_expression(item))
+                outputs = _joined(outputs, _of_expression(item, self.dialect))
         if select.args.get("pivots"):
             outputs = _joined(outputs, Outputs(unknown="a pivot makes columns of values"))
         return outputs
 
-    def _sources(self, select: exp.Select) -> dict[str, Outputs]:
-        """The columns of the tables and subqueries in the FROM and the joins, by alias."""
+    def _sources(self, select: exp.Select) -> Iterator[tuple[str, Outputs]]:
+        """The tables and subqueries in the FROM and the joins whose columns a star stands for: the
+        alias, empty for a subquery without one, and the columns."""
         items = []
         if (from_ := select.args.get("from_")) is not None:
             items.append(from_.this)
-        items += [join.this for join in select.args.get("joins") or ()]
+        for join in select.args.get("joins") or ():
+            if join.kind not in _JOINS_THAT_FILTER:
+                items.append(join.this)
+            elif join.side == "RIGHT":
+                reason = f"a {join.side} {join.kind} JOIN returns columns of one side alone"
+                yield "", Outputs(unknown=reason)
+                return
         items += select.args.get("laterals") or ()
-        return {item.alias_or_name.lower(): self.of_source(item) for item in items}
+        for item in items:
+            yield item.alias_or_name.lower(), self.of_source(item)
 
     def of_source(self, item: Expr) -> Outputs:
         if item.args.get("pivots"):
@@ -161,23 +177,50 @@ def _joined(left: Outputs, right: Outputs) -> Outputs:
     return Outputs((*left.names, *right.names), left.unknown or right.unknown)
 
 
-def _of_expression(item: Expr) -> Outputs:
-    """The columns of an expression after SELECT: one, unless it has several aliases."""
-    if _TEMPLATE in item.output_name:
+def _of_expression(item: Expr, dialect: str | None) -> Outputs:
+    """The columns of an expression after SELECT: one, unless it has several aliases.
+
+    Without an alias, only a column has the same name in all databases.
+    """
+    name = ""
+    match item:
+        case exp.Aliases():
+            return Outputs(tuple(alias.name for alias in item.aliases))
+        case exp.Paren():
+            return _of_expression(item.this, dialect)
+        case exp.Cast() if dialect in _NAME_CASTS:
+            return _of_expression(item.this, dialect)
+        case (
+            exp.Dot(expression=exp.Star()) | exp.Like(this=exp.Star()) | exp.ILike(this=exp.Star())
+        ):
+            return Outputs(unknown=f"{item.sql(dialect)} has any number of columns")
+        case exp.Columns() | exp.UDTF():
+            return Outputs(unknown=f"{item.sql(dialect)} has any number of columns")
+        case exp.Func() if _name_of(item) in _OF_SEVERAL_COLUMNS:
+            return Outputs(unknown=f"{item.sql(dialect)} has any number of columns")
+        case exp.Alias() | exp.Column() | exp.Dot():
+            name = item.output_name
+    if _TEMPLATE in name:
         return Outputs(unknown="a template generates columns or their names")
-    if isinstance(item, exp.Aliases):
-        return Outputs(tuple(alias.name for alias in item.aliases))
-    return Outputs((item.output_name or None,))
+    return Outputs((name or None,))
 
 
-def _of_star(star: exp.Star, sources: Mapping[str, Outputs], table: str | None = None) -> Outputs:
+def _name_of(function: exp.Func) -> str:
+    name = function.name if isinstance(function, exp.Anonymous) else function.sql_name()
+    return name.lower()
+
+
+def _of_star(star: exp.Star, sources: _Sources, table: str | None = None) -> Outputs:
     """The columns of `*`, or of `table.*`."""
-    if table is not None and table not in sources:
-        return Outputs(unknown=f"{table}.* does not refer to a table of the query")
+    if star.args.get("ilike") is not None:
+        return Outputs(unknown="a star with a pattern has the columns whose names match")
     if not sources:
         return Outputs(unknown="a star without a table")
+    found = [source for alias, source in sources if table in (None, alias)]
+    if not found:
+        return Outputs(unknown=f"{table}.* does not refer to a table of the query")
     outputs = Outputs()
-    for source in sources.values() if table is None else (sources[table],):
+    for source in found:
         columns = Outputs(tuple(_through_star(source, star)), source.unknown)
         outputs = _joined(outputs, columns)
     return outputs

@@ -86,6 +86,15 @@ QUERIES = [
     ("SELECT * FROM read_csv('x')", "", "unknown"),
     ("SELECT * FROM t PIVOT (sum(x) FOR y IN ('a'))", "", "pivot"),
     ("{% if a %}SELECT 1 AS a{% endif %}", "", "template"),
+    ("SELECT {{ columns }}, a FROM t", "a", "template"),
+    ("SELECT * FROM (SELECT 1 AS a), (SELECT 2 AS b) JOIN (SELECT 3 AS c) ON true", "a b c", None),
+    ("SELECT * FROM (SELECT a FROM t) x SEMI JOIN (SELECT b FROM u) y ON true", "a", None),
+    ("SELECT * FROM (SELECT a FROM t) x ANTI JOIN (SELECT b FROM u) y ON true", "a", None),
+    ("SELECT y.* FROM (SELECT a FROM t) x SEMI JOIN (SELECT b FROM u) y ON true", "", "y.*"),
+    ("SELECT COLUMNS('a.*') FROM t", "", "COLUMNS"),
+    ("SELECT * LIKE 'a%' FROM (SELECT 1 AS a)", "", "any number"),
+    ("SELECT unnest({'a': 1})", "", "any number"),
+    ("SELECT (a), t.s.b FROM t", "a b", None),
 ]  # fmt: skip
 
 
@@ -100,6 +109,41 @@ def test_the_columns_of_a_query_are_read_from_its_text(
     assert [name or "?" for name in found.names] == names.split()
     assert (unknown is None) == (found.unknown is None)
     assert unknown is None or unknown in str(found.unknown)
+
+
+UNNAMED = [
+    ("SELECT CAST(a AS int), a::int FROM t", "duckdb snowflake bigquery mysql tsql trino", "? ?"),
+    ("SELECT CAST(a AS int), a::int FROM t", "postgres redshift spark databricks", "a a"),
+    ("SELECT s['a'], 'a', coalesce(a), -a FROM t", "duckdb spark snowflake", "? ? ? ?"),
+    ("SELECT s:a, a + 0 FROM t", "snowflake databricks", "? ?"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("query", "dialects", "names"), UNNAMED)
+def test_only_a_column_names_an_expression_without_an_alias(
+    query: str, dialects: str, names: str
+) -> None:
+    for dialect in dialects.split():
+        found = outputs_of(query, dialect)
+        assert [name or "?" for name in found.names] == names.split(), dialect
+
+
+@pytest.mark.parametrize(
+    ("query", "dialect"),
+    [
+        ("SELECT * ILIKE 'a%' FROM (SELECT 1 AS a)", "snowflake"),
+        ("SELECT * FROM (SELECT 1 AS a) x RIGHT ANTI JOIN u ON true", "clickhouse"),
+        ("SELECT struct(1 AS a).* FROM t", "spark"),
+        ("SELECT inline(a) FROM t", "spark"),
+        ("SELECT stack(1, 2), json_tuple(a, 'b') FROM t", "databricks"),
+    ],
+)
+def test_columns_that_depend_on_the_data_or_the_database_are_unknown(
+    query: str, dialect: str
+) -> None:
+    found = outputs_of(query, dialect)
+    assert (found.names, found.problem) == ((), None)
+    assert found.unknown is not None
 
 
 @pytest.mark.parametrize(
