@@ -15,7 +15,6 @@ from typing import Any
 
 from dqx_airflow.contracts import demands
 from dqx_airflow.contracts.dialects.foreign import Translation
-from dqx_airflow.diagnostics.diagnostic import nearest
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.importing import dbt_tests, foreign_rule
 from dqx_airflow.importing.dbt_tests import ANY_ROW, PERIOD_S, Arguments
@@ -104,9 +103,7 @@ def _unknown_keys(
     known = foreign_rule.listed_rules(f"dbt: keys of {kind}")
     for key, value in owner.items():
         if key not in known and value not in (None, False, [], {}):
-            near = nearest(str(key), known)
-            hint = f": did you mean '{near}'?" if near else ""
-            reason = f"'{key}' is not a key of {kind} in dbt{hint}"
+            reason = foreign_rule.unknown_key(str(key), f"{kind} in dbt", known)
             yield ForeignRule(dataset, f"{place}.{key}", f"{key}: {yaml_line(value)}", reason)
 
 
@@ -116,6 +113,31 @@ def _mappings(items: object) -> list[Mapping[str, Any]]:
 
 
 def _of_node(node: Mapping[str, Any], request: ImportRequest, place: str) -> Iterator[ForeignRule]:
+    """The rules of a model, a seed, a snapshot or a table of a source. The first one that has a
+    counterpart reports another name of the table."""
+    difference = _other_name(node)
+    for rule in _rules_of_node(node, request, place):
+        if difference is None or isinstance(rule.meaning, str):
+            yield rule
+            continue
+        both = "; ".join(filter(None, (rule.difference, difference)))
+        yield replace(rule, difference=both)
+        difference = None
+
+
+def _other_name(node: Mapping[str, Any]) -> str | None:
+    """The name of the table of a node in the database, if it is not the one of the node."""
+    config = node.get("config")
+    written = {**node, **config} if isinstance(config, Mapping) else node
+    other = written.get("alias") or written.get("identifier")
+    if other is None or other == node.get("name"):
+        return None
+    return f"dbt reads the table {other}: give the dataset {node.get('name')} this table"
+
+
+def _rules_of_node(
+    node: Mapping[str, Any], request: ImportRequest, place: str
+) -> Iterator[ForeignRule]:
     dataset = request.dataset or str(node.get("name"))
     at = f"{request.file}: {place}"
     yield from _unknown_keys(node, "nodes", dataset, at)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -24,7 +24,7 @@ from dqx_airflow.contracts.dialects.foreign import Translation
 from dqx_airflow.contracts.document import plain_value
 from dqx_airflow.contracts.mistyped_types import hint_at_type, meant_type
 from dqx_airflow.contracts.yaml_reader import read_document
-from dqx_airflow.diagnostics.diagnostic import Level
+from dqx_airflow.diagnostics.diagnostic import Level, nearest
 from dqx_airflow.dql.printer import show_name, show_text
 from dqx_airflow.errors import NoCounterpartError
 from dqx_airflow.values import Severity, SourceFile, exact
@@ -84,6 +84,13 @@ def listed_rules(heading: str) -> dict[str, tuple[str, ...]]:
 def listed_readers(heading: str, reader: Callable[..., Any]) -> dict[str, Callable[..., Any]]:
     """The reader for each of the rules below a heading, with their other columns."""
     return {name: partial(reader, *columns) for name, columns in listed_rules(heading).items()}
+
+
+def unknown_key(key: str, owner: str, known: Collection[str]) -> str:
+    """The reason for a key that a tool does not have, with the known key that it may be."""
+    near = nearest(key, known)
+    hint = f": did you mean '{near}'?" if near else ""
+    return f"'{key}' is not a key of {owner}{hint}"
 
 
 def refuse_listed(tool: str, name: str, otherwise: str | None = None) -> None:

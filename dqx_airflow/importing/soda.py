@@ -535,13 +535,16 @@ def _of_contract(
     for number, column in enumerate(columns if isinstance(columns, list) else []):
         described = column if isinstance(column, Mapping) else {}
         name = str(described.get("name") or "")
+        of_column = f"{request.file}: columns.{name or number}"
+        yield from _unread_keys(described, dataset, of_column)
         for index, check in enumerate(_checks_in(described)):
-            place = f"{request.file}: columns.{name or number}.checks[{index}]"
-            rule = ForeignRule(dataset, place, "", "", where=where)
-            if name:
+            rule = ForeignRule(dataset, f"{of_column}.checks[{index}]", "", "", where=where)
+            reason = None if name else "its column has no name"
+            if described.get("column_expression"):
+                reason = "the column_expression of its column has no counterpart"
+            if reason is None:
                 yield from _contract_rules(check, name, described, rule)
             else:
-                reason = "its column has no name"
                 yield replace(rule, shown=yaml_line(check), meaning=reason, where=None)
     for index, check in enumerate(_checks_in(document)):
         place = f"{request.file}: checks[{index}]"
@@ -550,6 +553,21 @@ def _of_contract(
         else:
             rule = ForeignRule(dataset, place, "", "", where=where)
             yield from _contract_rules(check, None, {}, rule)
+
+
+def _unread_keys(column: Mapping[str, Any], dataset: str, place: str) -> Iterator[ForeignRule]:
+    """The keys of a column that no rule reads, each as a rule without a counterpart."""
+    known = foreign_rule.listed_rules("soda: keys of columns")
+    for key, value in column.items():
+        name = str(key)
+        if value is None or name.startswith(("missing_", "valid_", "invalid_")):
+            continue
+        if name in known:
+            reason = " ".join(known[name])
+        else:
+            reason = foreign_rule.unknown_key(name, "columns in Soda", known)
+        if reason:
+            yield ForeignRule(dataset, f"{place}.{name}", f"{name}: {yaml_line(value)}", reason)
 
 
 def _checks_in(owner: Mapping[str, Any]) -> list[Any]:
@@ -567,7 +585,14 @@ def _columns_rule(columns: object, check: object, dataset: str, place: str) -> F
     listed = columns if isinstance(columns, list) else []
     meaning = foreign_rule.meaning_or_reason(partial(_columns_claims, listed, settings))
     shown = yaml_line(check) if isinstance(meaning, str) else "schema"
-    return ForeignRule(dataset, place, shown, meaning, foreign_rule.name_in(settings))
+    optional = [
+        str(column.get("name"))
+        for column in listed
+        if isinstance(column, Mapping) and column.get("optional") is True
+    ]
+    difference = f"Soda lets {', '.join(optional)} be absent" if optional else None
+    name = foreign_rule.name_in(settings)
+    return ForeignRule(dataset, place, shown, meaning, name, difference=difference)
 
 
 def _columns_claims(listed: list[Any], settings: Mapping[str, Any]) -> Claims:
