@@ -89,7 +89,7 @@ def _validated(report: GateReport | Mapping[str, Any] | str, dataset: str) -> va
             raise RequestError(f"the summary of the gate cannot be read: {error}") from error
     if dataset in validated:
         return validated[dataset]
-    if outcome not in ("passed", "warned"):
+    if outcome not in ("passed", "warned", "accepted"):
         raise RequestError(f"the gate is {outcome}, so no data was released")
     raise RequestError(
         f"the gate knows no version of dataset '{dataset}'",

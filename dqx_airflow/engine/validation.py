@@ -12,7 +12,7 @@ from dqx_airflow.engine.gate_report import MeasuredPart, MeasuredRun, judge, rep
 from dqx_airflow.engine.job_parts import JobPart
 from dqx_airflow.engine.measure import measure_together
 from dqx_airflow.engine.outputs.good_rows import GoodRows, JudgedSuite, good_rows
-from dqx_airflow.engine.outputs.promotion import promote
+from dqx_airflow.engine.outputs.promotion import Promoted, promote
 from dqx_airflow.engine.outputs.quarantine import quarantine_rows
 from dqx_airflow.engine.proof.engine_key import KnownEngine
 from dqx_airflow.engine.scan.states import StateCache
@@ -21,7 +21,7 @@ from dqx_airflow.engine.session.spark_session import engine_of
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.plan.model import joined
 from dqx_airflow.results.receipts import ReceiptWriter
-from dqx_airflow.values import GateReport, Outcome, Promotion, Severity, Status
+from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Severity, Status
 from dqx_airflow.values.report import Acceptance, Waiver
 
 
@@ -171,9 +171,21 @@ def _may_promote(part: JobPart, report: GateReport) -> bool:
     return True
 
 
-def _with_promotions(report: GateReport, promoted: Mapping[str, Promotion]) -> GateReport:
-    """The report with the promotions of its datasets, by name."""
+def _with_promotions(report: GateReport, promoted: Mapping[str, Promoted]) -> GateReport:
+    """The report with the promotions of its datasets, by name.
+
+    The conditions then leave out the other slices of the targets, which it does not vouch for.
+    """
     datasets = tuple(
-        replace(snapshot, promotion=promoted.get(snapshot.name)) for snapshot in report.datasets
+        _promoted(snapshot, promoted[snapshot.name]) if snapshot.name in promoted else snapshot
+        for snapshot in report.datasets
     )
     return replace(report, datasets=datasets, finished_at=datetime.now(timezone.utc))
+
+
+def _promoted(snapshot: DatasetSnapshot, done: Promoted) -> DatasetSnapshot:
+    if done.of_slice is None:
+        return replace(snapshot, promotion=done.promotion)
+    parts = (snapshot.condition, f"({done.of_slice})")
+    condition = " AND ".join(filter(None, parts))
+    return replace(snapshot, promotion=done.promotion, condition=condition)

@@ -105,8 +105,8 @@ def _datasets(reports: Sequence[GateReport]) -> tuple[DatasetSnapshot, ...]:
 
 
 def _joined(items: Sequence[DatasetSnapshot]) -> DatasetSnapshot:
-    """One snapshot of a dataset on several dates."""
-    if len(items) == 1 or all(snapshot.condition is None for snapshot in items):
+    """One snapshot of a dataset on several dates; of one without dates, which all have read."""
+    if len({snapshot.condition for snapshot in items}) == 1:
         return items[0]
     return replace(
         items[0],

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, QueryBuilder, write_deltalake
@@ -253,6 +254,28 @@ def test_a_reader_downstream_gets_exactly_what_was_validated(
     for given in (report, summary, json.dumps(summary)):
         found = read_validated(spark, given, "orders").select("id", "amount").collect()
         assert sorted(map(tuple, found)) == [(1, 1), (2, 2)]
+
+
+@pytest.mark.few(1)
+@pytest.mark.parametrize("date_column", ["ds", None])
+def test_a_reader_downstream_gets_no_row_of_another_slice(
+    spark: Any, run: Run, gate: GateRequest, target: str, tmp_path: Path, date_column: str | None
+) -> None:
+    from dqx_airflow import read_validated
+
+    for number, country in enumerate(("CH", "DE")):
+        own = ORDERS.filter(pc.equal(ORDERS["country"], country))
+        ref = replace(delta(tmp_path, country, own), name="orders", date_column=date_column)
+        report = run(
+            replace(
+                gate,
+                run_key=RunKey("test.gate", TODAY, f"manual[{number}]"),
+                datasets=(ref,),
+                promote_slice=(("country", country),),
+            )
+        )
+        found = read_validated(spark, report, "orders").select("country").collect()
+        assert {row[0] for row in found} == {country}
 
 
 @pytest.mark.more

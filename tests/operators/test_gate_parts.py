@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import date, datetime, timezone
 from pathlib import Path
 
 import pytest
 
 from dqx_airflow.results.runs import list_runs
+from dqx_airflow.values import DatasetSnapshot
+from tests.made_reports import report_at
 from tests.operators.gate_stubs import SUITE, FakeTask, Gates, Log, SparkSubmit
 
 pytestmark = pytest.mark.airflow
@@ -54,6 +56,15 @@ def test_one_blocked_date_blocks_the_range(
         ("2024-05-31", "passed"),
     ]
     assert summary["validated"] == {}
+
+
+def test_a_dataset_without_dates_counts_once_in_a_range(gate: Gates) -> None:
+    from dqx_airflow.operators.outcome import combined_report
+
+    read = DatasetSnapshot("countries", "/lake/countries", "delta", 3, 5, condition="(id > 0)")
+    days = [datetime(on.year, on.month, on.day, tzinfo=timezone.utc) for on in DATES]
+    reports = [report_at(day, datasets=(read,)) for day in days]
+    assert combined_report(reports, "lake.gate").datasets == (read,)
 
 
 def test_a_range_with_a_missing_report_has_no_report(

@@ -23,6 +23,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from itertools import count
+from typing import NamedTuple
 from urllib.parse import unquote
 
 from deltalake import CommitProperties, DeltaTable, Schema, Transaction
@@ -382,6 +383,14 @@ _UNABLE = re.compile(r"\[(?:DELTA_UNSUPPORTED_FEATURES_FOR_WRITE|UNRESOLVED_ROUT
 constraint with a function, that this Spark lacks."""
 
 
+class Promoted(NamedTuple):
+    """A promotion, and a Spark SQL condition for its rows among those of other slices in the
+    target; None without `promote_slice`."""
+
+    promotion: Promotion
+    of_slice: str | None
+
+
 def promote(
     spark: SparkSession,
     opened: Mapping[str, OpenDataset],
@@ -391,7 +400,7 @@ def promote(
     accepted: Acceptance | None,
     left_out: Mapping[str, int],
     receipts: ReceiptWriter,
-) -> tuple[dict[str, Promotion], tuple[Verdict, ...]]:
+) -> tuple[dict[str, Promoted], tuple[Verdict, ...]]:
     """Promotes the datasets that the request names, and returns the result for each, by name.
 
     Each promotion is a separate commit. Repeating it replaces what it wrote; a run that started
@@ -430,7 +439,7 @@ def promote(
                 left_out.get(name, 0),
             )
         )
-    promoted: dict[str, Promotion] = {}
+    promoted: dict[str, Promoted] = {}
     refused: list[Verdict] = []
     for step in (_check, partial(_promote, receipts=receipts)):
         for target in targets if not refused else ():
@@ -445,7 +454,8 @@ def promote(
                 refused.append(not_promoted(name, place, why, severity, is_blocked=is_blocked))
                 continue
             if done is not None:
-                promoted[name] = replace(done, is_blocked=is_blocked, left_out=target.left_out)
+                done = replace(done, is_blocked=is_blocked, left_out=target.left_out)
+                promoted[name] = Promoted(done, target.replaced.of_slice)
                 _log.info("dataset '%s': %s rows promoted to %s", name, done.rows, done.location)
     return promoted, tuple(refused)
 
