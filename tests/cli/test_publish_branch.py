@@ -8,11 +8,20 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
 from dqx_airflow.results.store import ResultsStore
-from dqx_airflow.values import DatasetSnapshot, Outcome, PartialRun, Promotion, Selection, Severity
+from dqx_airflow.values import (
+    Attempt,
+    DatasetSnapshot,
+    Outcome,
+    PartialRun,
+    Promotion,
+    Selection,
+    Severity,
+)
 from tests.command_line import dql
 from tests.made_reports import report_at
 
@@ -261,6 +270,44 @@ def test_a_run_that_does_not_vouch_is_a_refusal(table: Any, name: str) -> None:
     found = forward("--run", ran(table, **changes(table)), "--results-root", "results", code=1)
     assert re.match(f"refused: run 01939b7e {expected}", found), found
     assert ids(table) == [1]
+
+
+@pytest.mark.few(2)
+@pytest.mark.parametrize(
+    ("other", "is_refused"),
+    [
+        ({"outcome": Outcome.BLOCKED}, True),
+        ({"outcome": Outcome.BROKEN, "datasets": None}, True),
+        ({"outcome": Outcome.BLOCKED, "attempt": Attempt(2, "another")}, False),
+        ({"outcome": Outcome.BLOCKED, "datasets": ()}, False),
+        ({"outcome": Outcome.WARNED}, False),
+    ],
+)
+def test_all_suites_and_dates_of_an_attempt_vouch_together(
+    table: Any, other: dict[str, Any], is_refused: bool
+) -> None:
+    table.append(rows(2), branch="audit")
+    read = (reading(table.location(), head(table, "audit")),)
+    if other.get("datasets", ()) is None:  # a table that could not be opened has no snapshot
+        other = {**other, "datasets": (reading(table.location(), None, None),)}
+    attempt = Attempt(1, "attempt-1")
+    run = ran(table, suite="Orders", gate="lake.gate/Orders", attempt=attempt)
+    about = {"suite": "Strict", "gate": "lake.gate/Strict", "attempt": attempt, "datasets": read}
+    report = report_at(LONG_AGO, run_id=str(uuid4()), **{**about, **other})
+    ResultsStore("results").write(report)
+    found = forward("--run", run, "--results-root", "results", code=int(is_refused))
+    if is_refused:
+        of_other = f"run {report.run_id[:8]} of the same attempt, of Strict for 2024-01-01, is"
+        assert f"refused: run 01939b7e is passed, and {of_other} {report.outcome}" in found
+    assert ids(table) == ([1] if is_refused else [1, 2])
+
+
+def test_the_rows_that_a_run_has_read_are_named(table: Any) -> None:
+    table.append(rows(2), branch="audit")
+    read = replace(reading(table.location(), head(table, "audit")), condition="(id > 1)")
+    run = ran(table, datasets=(read,))
+    words = f"checked by run {run}, which has read its rows where (id > 1)"
+    assert words in forward("--run", run, "--results-root", "results")
 
 
 @pytest.mark.few(4)

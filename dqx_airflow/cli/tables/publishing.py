@@ -16,6 +16,8 @@ from dqx_airflow.diagnostics.diagnostic import did_you_mean
 from dqx_airflow.errors import DqxError, RequestError, first_line
 from dqx_airflow.limits import LARGEST_ID
 from dqx_airflow.lineage.names import location_of, trimmed_location
+from dqx_airflow.results.decisions import judged
+from dqx_airflow.results.query import RunsWanted, StoredResults
 from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome
 from dqx_airflow.values.redact import redact
 
@@ -64,7 +66,12 @@ def publish(
     from pyiceberg.exceptions import CommitFailedException
     from pyiceberg.table.snapshots import ancestors_of
 
-    report = None if run is None else find_run(results_of(results_root), run)
+    report = None
+    others: list[GateReport] = []
+    if run is not None:
+        results = results_of(results_root)
+        report = find_run(results, run)
+        others = _others_of_attempt(results, report)
     refs = found.refs()
     branches = {name: ref for name, ref in refs.items() if ref.snapshot_ref_type == "branch"}
     for name in {branch, *({into} & refs.keys())} - branches.keys():
@@ -76,11 +83,17 @@ def publish(
         _refuse(f"branch {branch} has snapshot {head}, not {snapshot}")
     if report is not None and (problem := _objection(report, found, branch, head)):
         _refuse(f"run {report.run_id[:8]} {problem}")
+    for part in others:
+        if report is not None and _stops(part, found, head):
+            _refuse(
+                f"run {report.run_id[:8]} is {report.outcome}, and run {part.run_id[:8]} of the "
+                f"same attempt, of {part.suite} for {part.run_key.date}, is {part.outcome}"
+            )
     before = ancestors_of(found.snapshot_by_id(head), found.metadata)
     if target and target.snapshot_id not in {one.snapshot_id for one in before}:
         _refuse(f"branch {into} has moved since {branch} began: write {branch} again from {into}")
-    judged = f"checked by run {report.run_id[:8]}" if report else "checked by no gate"
-    effect = f"move {into} of {table} to snapshot {head} of {branch}, {judged}"
+    words = _words_about(report, found, head) if report else "checked by no gate"
+    effect = f"move {into} of {table} to snapshot {head} of {branch}, {words}"
     if not may_go_on(effect, dry_run=dry_run, yes=yes):
         return
     # How long snapshots of the branch are kept stays as it is.
@@ -92,7 +105,7 @@ def publish(
         _refuse(f"branch {into} moved at the same time: try again")
     except Exception as error:
         raise _failed(error) from error
-    typer.echo(f"{into} has snapshot {head} of {branch}")
+    typer.echo(f"{into} has snapshot {head} of {branch}" + (f", {words}" if report else ""))
 
 
 def _refuse(problem: str) -> None:
@@ -124,14 +137,52 @@ def _table(catalog: str | None, name: str) -> Any:
         raise _failed(error) from error
 
 
+def _others_of_attempt(results: StoredResults, report: GateReport) -> list[GateReport]:
+    """The reports of the other suites and dates that a gate judged together with a run.
+
+    :raises RequestError: one of them cannot be read.
+    """
+    wanted = RunsWanted(attempt_ids=[report.attempt.id])
+    others = []
+    for row in results.run_rows(wanted, ("run_id", "gate", "dataset_date"), last=True):
+        if row["run_id"] == report.run_id:
+            continue
+        other = judged(results, row["gate"], row["dataset_date"], row["run_id"])
+        if other is None:
+            own, known = row["run_id"][:8], report.run_id[:8]
+            raise RequestError(f"run {own}, of the same attempt as {known}, cannot be read")
+        others.append(other)
+    return others
+
+
+def _reads(report: GateReport, table: Any) -> list[DatasetSnapshot]:
+    """The datasets of a report that are the table."""
+    name = ".".join(table.name())
+    place = trimmed_location(table.location())
+    return [one for one in report.datasets if _is_of(one, name, place)]
+
+
+def _stops(report: GateReport, table: Any, head: int) -> bool:
+    """Whether a report is bad, and about the snapshot `head` of a table, as far as it is known."""
+    is_bad = report.outcome in (Outcome.BLOCKED, Outcome.BROKEN)
+    return is_bad and any(one.snapshot in (head, None) for one in _reads(report, table))
+
+
+def _words_about(report: GateReport, table: Any, head: int) -> str:
+    """What a run has checked of the snapshot `head`."""
+    rows = [one.condition for one in _reads(report, table) if one.snapshot == head]
+    words = f"checked by run {report.run_id[:8]}"
+    if None in rows:
+        return words
+    return f"{words}, which has read its rows where {' OR '.join(map(str, rows))}"
+
+
 def _objection(report: GateReport, table: Any, branch: str, head: int) -> str | None:
     """The reason why a run does not certify a branch of a table with the snapshot `head`; None if
     it does."""
-    name = ".".join(table.name())
-    place = trimmed_location(table.location())
-    read = [one for one in report.datasets if _is_of(one, name, place)]
+    read = _reads(report, table)
     if not read:
-        return f"has not read {name}"
+        return f"has not read {'.'.join(table.name())}"
     if report.outcome in (Outcome.BLOCKED, Outcome.BROKEN):
         return f"is {report.outcome}"
     if report.partial:
@@ -144,8 +195,8 @@ def _objection(report: GateReport, table: Any, branch: str, head: int) -> str | 
     known = [one for one in read if one.snapshot is not None]
     if not known:
         return (
-            f"does not say which snapshot of {name} it has read: let the gate read "
-            f'options={{"branch": "{branch}"}}, and run it again'
+            f"does not say which snapshot of {'.'.join(table.name())} it has read: "
+            f'let the gate read options={{"branch": "{branch}"}}, and run it again'
         )
     seen = ", ".join(_read_by(one) for one in known)
     return f"has read {seen}, and branch {branch} has snapshot {head}"
