@@ -431,14 +431,15 @@ def _verdict_without_values(
         if argument.kind in (ArgumentKind.COLUMN, ArgumentKind.COLUMNS) and isinstance(value, str)
     }
     term = assertion.term
+    groups = (assertion.groups.text,) if assertion.groups else ()
+    as_written = " ".join((assertion.condition.text, *groups))
     return Verdict(
         name=assertion.name,
         check=assertion.check,
         datasets=assertion.datasets,
         expression=assertion.expression,
-        expected=" ".join(
-            (assertion.condition.text, *([assertion.groups.text] if assertion.groups else ()))
-        ),
+        expected=as_written,
+        condition=as_written,
         severity=assertion.severity,
         status=status,
         multiplier=float(assertion.multiplier),

@@ -179,6 +179,7 @@ def result_row(
         "waived_by": verdict.waived_by,
         "accepted_by": verdict.accepted_by,
         "rows_left_out": verdict.rows_left_out,
+        "condition": verdict.condition,
         "partial": report.partial is not None,
     }
 
@@ -417,6 +418,7 @@ def verdict_from_row(
         waived_by=row.get("waived_by"),
         accepted_by=row.get("accepted_by"),
         rows_left_out=bool(row.get("rows_left_out")),
+        condition=row.get("condition"),
     )
 
 

@@ -4,7 +4,6 @@ decide about verdicts.
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
 from fractions import Fraction
@@ -132,7 +131,8 @@ class FailingRow:
 class Verdict:
     """The result of one assertion, and the reason.
 
-    :param expected: the condition as a string.
+    :param expected: the condition as a string, with the values that a day has for its metrics.
+    :param condition: the condition as written; None if `expected` is it.
     :param value: the metric value; durations are in seconds.
     :param multiplier: the factor of the active profiles.
     :param scaled_value: the value times the multiplier, which is compared.
@@ -192,6 +192,7 @@ class Verdict:
     waived_by: str | None = None
     accepted_by: str | None = None
     rows_left_out: bool = False
+    condition: str | None = None
 
     @property
     def rule(self) -> str:
@@ -200,7 +201,7 @@ class Verdict:
         Who waives a failure, or accepts data despite it, decides about this rule: a name may stand
         for another one later.
         """
-        return f"{self.expression} {_without_values(self.expected)}"
+        return f"{self.expression} {self.condition or self.expected}"
 
     def can_block(self, fail_on: Severity) -> bool:
         """True if a gate is blocked when this fails, and broken when it cannot be evaluated."""
@@ -220,15 +221,6 @@ class Verdict:
         """
         is_chosen = self.disabled_by is not None or self.let_by is not None
         return self.status is Status.SKIPPED and not is_chosen
-
-
-_VALUES = re.compile(r"(?<=[\w)\]\"'`%}])(?<! and) \([^()]*(?:\([^()]*\)[^()]*)*\)(?=$| for )")
-"""The values of metrics behind a condition, as `plan.condition.expected_text` writes them:
-`<= maximum(b) (3)`. Parentheses behind an operator are part of the condition."""
-
-
-def _without_values(expected: str) -> str:
-    return _VALUES.sub("", expected)
 
 
 @dataclass(frozen=True, slots=True)

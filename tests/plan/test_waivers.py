@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import pytest
 
+from dqx_airflow import MemoryDatabase, Suite
 from dqx_airflow.plan.waivers import with_waivers
 from dqx_airflow.values import Severity, Status, Verdict
 from dqx_airflow.values.report import Waiver
@@ -53,17 +54,20 @@ def test_a_waiver_covers_values_within_its_limits(
     [
         ({}, True),
         ({"expected": "<= maximum(b) (7)"}, True),  # the value of another day
-        ({"expected": "<= maximum(c) (3)"}, False),
-        ({"expected": "< maximum(b) (3)"}, False),
-        ({"expected": "<= 5 * (2 + 3)"}, False),
+        ({"condition": "<= maximum(c)"}, False),
+        ({"condition": "< maximum(b)"}, False),
+        ({"condition": "<= maximum(b) for each country"}, False),
         ({"expression": "null_count(x)"}, False),
-        ({"expected": "<= maximum(b) (3) for each country"}, False),
     ],
 )
 def test_a_waiver_is_for_the_rule_that_had_this_name(
     changes: dict[str, object], is_waived: bool
 ) -> None:
-    rule = {"expression": "maximum(a)", "expected": "<= maximum(b) (3)"}
+    rule = {
+        "expression": "maximum(a)",
+        "condition": "<= maximum(b)",
+        "expected": "<= maximum(b) (3)",
+    }
     waived = replace(waiver(), rule=verdict(**rule).rule)
     (found,) = with_waivers([verdict(**{**rule, **changes})], [waived], NOW)
     assert (found.waived_by is not None) is is_waived
@@ -74,19 +78,35 @@ def test_a_waiver_is_for_the_rule_that_had_this_name(
     assert before.waived_by is not None
 
 
-@pytest.mark.parametrize(
-    ("expected", "rule"),
-    [
-        ("== 0", "m == 0"),
-        ("<= (2 + 3)", "m <= (2 + 3)"),
-        ("<= 5 * (2 + 3)", "m <= 5 * (2 + 3)"),
-        ("within usual(m) (1 and 9: weekdays (5))", "m within usual(m)"),
-        ("== count(b) (3) for each country", "m == count(b) for each country"),
-        ("between lag(m, 1) and 9 (3 and 9)", "m between lag(m, 1) and 9"),
-    ],
+TEXTS = ("v", "w (y)", 'q) " for (', "u) and ((", "n (1) for b")
+
+
+RULES = (
+    "num_rows() == 0",
+    "num_rows() <= maximum(x) * (2 - 3)",
+    "maximum(t) == maximum(s)",
+    'maximum(t) == "n (1) for b"',
+    'maximum(t) == "n (2) for b"',
+    "num_rows() > (maximum(x) + 100)",
+    "num_rows() > (maximum(x) + 101)",
+    "num_rows() between maximum(x) + 100 and (maximum(x) + 200)",
+    "maximum(t) == maximum(s) for each `(g) for (`",
+    "maximum(t) == maximum(s) where x > 0",
 )
-def test_a_rule_has_no_values_of_a_day(expected: str, rule: str) -> None:
-    assert verdict(expression="m", expected=expected).rule == rule
+
+
+def test_a_rule_is_what_the_suite_has_without_the_values_of_a_day() -> None:
+    assertions = "\n".join(f'assert {rule} name "{n}"' for n, rule in enumerate(RULES))
+    suite = Suite.from_string(f'suite "S" {{ check "C" on o {{ {assertions} }} }}')
+    found: dict[str, set[str]] = {}
+    for text in TEXTS:
+        rows = [{"x": len(text) + n, "s": text, "t": "z", "(g) for (": "a"} for n in range(2)]
+        for verdict in suite.run(MemoryDatabase({"o": rows}), date(2024, 3, 2)).report.verdicts:
+            found.setdefault(verdict.name, set()).add(verdict.rule)
+    rules = [found[str(n)] for n in range(len(RULES))]
+    assert [len(one) for one in rules] == [1] * len(RULES)
+    assert len(set().union(*rules)) == len(RULES)
+    assert {RULES[0], *RULES[2:5], RULES[8]} < set().union(*rules)
 
 
 @pytest.mark.parametrize(

@@ -69,6 +69,7 @@ def test_every_field_of_a_verdict_has_a_column_and_comes_back() -> None:
         waived_by="waived until 2024-03-01; owner ben: ticket 7",
         accepted_by="accepted by eve: a holiday",
         rows_left_out=True,
+        condition=">= minimum(cost)",
     )
     for field in fields(Verdict):
         assert getattr(verdict, field.name) != field.default, f"give {field.name} a value above"
