@@ -21,13 +21,24 @@ def _read_request(connection: socket.socket) -> bytes:
     """The whole request: its head and its body."""
     found = b""
     while b"\r\n\r\n" not in found:
-        found += connection.recv(65536)
+        found += _received(connection)
     head, _, body = found.partition(b"\r\n\r\n")
     lines = head.lower().split(b"\r\n")
     length = next((int(it[15:]) for it in lines if it.startswith(b"content-length:")), 0)
     while len(body) < length:
-        body += connection.recv(65536)
+        body += _received(connection)
     return head
+
+
+def _received(connection: socket.socket) -> bytes:
+    """The next bytes. A client that has hung up has none, and would be asked for ever.
+
+    :raises ConnectionError: the client has hung up.
+    """
+    found = connection.recv(65536)
+    if not found:
+        raise ConnectionError("the client has hung up")
+    return found
 
 
 def _drip(connection: socket.socket, text: bytes, over: threading.Event) -> None:
