@@ -179,6 +179,7 @@ class Judge:
             groups=on_groups.groups,
             failed_groups=on_groups.failed_groups,
             worst_group=on_groups.worst_group,
+            failed_values=on_groups.failed_values,
         )
 
     def _judged(self, assertion: model.PlannedAssertion) -> condition.EvaluatedCondition:

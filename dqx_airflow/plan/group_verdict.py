@@ -27,6 +27,7 @@ _NO_GROUP = "no groups to check: no rows"
 class GroupsVerdict:
     """The verdict on all groups. `worst` is the judgement on the group that fails by the largest
     margin, or else is nearest to its limit; `rows` is a sample of the failed groups, worst first.
+    `failed_values` are the lowest and the highest value of a failed group.
     """
 
     status: Status
@@ -35,6 +36,7 @@ class GroupsVerdict:
     groups: int = 0
     failed_groups: int = 0
     worst_group: str | None = None
+    failed_values: tuple[MetricValue, ...] = ()
     rows: tuple[FailingRow, ...] = ()
     note: str | None = None
 
@@ -117,8 +119,16 @@ class GroupsJudgement:
             groups=len(self.judged),
             failed_groups=len(failed),
             worst_group=self._name(worst),
+            failed_values=self._range_of(failed),
             note=judgement.note,
         )
+
+    def _range_of(self, failed: Sequence[model.Group]) -> tuple[MetricValue, ...]:
+        """The lowest and the highest value of some groups; None among them if one has no number."""
+        values = {self.judged[group].scaled for group in failed}
+        numbers = [one for one in values if one is not None and not isinstance(one, str)]
+        ends = (min(numbers), max(numbers)) if numbers else ()
+        return ends if len(numbers) == len(values) else (*ends, None)
 
     def _suffices(self, passed: int) -> bool:
         return Fraction(passed, len(self.judged)) >= self.requirement.share

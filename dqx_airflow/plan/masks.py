@@ -147,7 +147,9 @@ def masked_verdict(
         scaled = _masked(verdict.scaled_value)
         # If there is a value, the reason repeats it.
         reason = None if verdict.status is values.Status.FAILED and value else verdict.reason
-        verdict = replace(verdict, value=value, scaled_value=scaled, reason=reason)
+        verdict = replace(
+            verdict, value=value, scaled_value=scaled, reason=reason, failed_values=()
+        )
     if any(reveals_any(bound, plan.masked) for bound in assertion.condition.bounds):
         expected = f"{assertion.condition.text} ({values.MASK})"
         reason = (

@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from dqx_airflow.values import Severity, Status, Verdict
-from dqx_airflow.values.report import Acceptance, AcceptedData, Decisions, Waiver
+from dqx_airflow.values.report import Acceptance, AcceptedData, Decisions, Waiver, is_composed
 
 
 def with_waivers(
@@ -28,11 +28,18 @@ def _waived(verdict: Verdict, waiver: Waiver) -> Verdict:
         return verdict
     if waiver.rule not in (None, verdict.rule):
         return noted(verdict, f"the waiver is for another rule, `{waiver.rule}`: {waiver}")
-    if not verdict.is_protected and waiver.covers(verdict.scaled_value):
+    if not verdict.is_protected and _covers(waiver, verdict):
         return replace(verdict, waived_by=str(waiver))
     protected = "P0" if verdict.severity is Severity.P0 else "@required"
     why = f"never applies to {protected}" if verdict.is_protected else "does not go so far"
     return noted(verdict, f"the waiver {why}: {waiver}")
+
+
+def _covers(waiver: Waiver, verdict: Verdict) -> bool:
+    """Whether the value of a failure is within the limits of a waiver; of groups, all of them."""
+    if is_composed(verdict):
+        return waiver.below is None and waiver.above is None
+    return all(map(waiver.covers, (verdict.scaled_value, *verdict.failed_values)))
 
 
 def noted(verdict: Verdict, note: str) -> Verdict:

@@ -19,7 +19,7 @@ from dqx_airflow.results.report_rows import is_of_gate
 from dqx_airflow.values import GateReport, Outcome, RunKey, Severity, Status, Verdict
 from dqx_airflow.values.blank import is_blank
 from dqx_airflow.values.exact import exact, exact_text
-from dqx_airflow.values.report import Acceptance, AcceptedData, Decisions, Waiver
+from dqx_airflow.values.report import Acceptance, AcceptedData, Decisions, Waiver, is_composed
 
 
 def write_waivers(results: StoredResults, waivers: Iterable[Waiver]) -> None:
@@ -259,6 +259,11 @@ def new_waiver(
         )
     least = waiver_limit("above", above)
     most = waiver_limit("below", below)
+    if (least or most) and is_composed(verdict):
+        raise RequestError(
+            f"{verdict.name} is about several assertions, and has no value of its own",
+            "leave out the limit",
+        )
     if (least or most) and isinstance(verdict.scaled_value, str):
         raise RequestError(f"the value of {verdict.name} is not a number", "leave out the limit")
     return Waiver(

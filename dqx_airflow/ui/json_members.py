@@ -23,7 +23,7 @@ _NOT_SHOWN: Mapping[type, tuple[str, ...]] = {
     EnforcedContract: ("clauses", "sources"),
     IncidentNote: ("is_partial",),
     Proposal: ("evidence",),
-    Verdict: ("measured",),
+    Verdict: ("failed_values", "measured"),
 }
 """The members of values of the package that pages do not show."""
 

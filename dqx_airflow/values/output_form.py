@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from dqx_airflow.values.exact import exact_text
 from dqx_airflow.values.json_form import number_of_json
+from dqx_airflow.values.report import NOT_SHOWN
 from dqx_airflow.values.request import RunKey
 
 _KEYS = {
@@ -119,6 +120,8 @@ def _members(value: Any) -> Iterator[tuple[str, Any]]:
         yield from run_head(value.run_id, key).items()
     for field in fields(value):
         if isinstance(key, RunKey) and field.name in ("run_id", "run_key"):
+            continue
+        if field.metadata == NOT_SHOWN:
             continue
         item = getattr(value, field.name)
         is_duration = isinstance(item, timedelta)

@@ -4,9 +4,12 @@ decide about verdicts.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
 from fractions import Fraction
+from types import MappingProxyType
 from typing import TypeAlias
 from uuid import uuid4
 
@@ -108,6 +111,9 @@ class Decisions:
     accepted: tuple[AcceptedData, ...] = ()
 
 
+NOT_SHOWN: Mapping[str, bool] = MappingProxyType({"not shown": True})
+"""The metadata of a field that is in no JSON for users."""
+
 MetricValue: TypeAlias = int | Fraction | float | str | None
 """The value of a metric. Exact numbers are an int or a Fraction: counts, integers, decimals and
 what is computed from them. With floats or a root involved, it is a float; dates and timestamps are
@@ -155,6 +161,8 @@ class Verdict:
     :param is_required: True if it is `@required`.
     :param waived_by: the waiver that covers the failure, so that it does not block.
     :param accepted_by: who accepted the data although it fails, and why.
+    :param failed_values: of failed groups, the lowest and the highest value; neither stored nor
+        shown.
     :param rows_left_out: True if only rows without its violations were promoted, and it holds for
         them, so that it does not block (`promote_valid`).
     """
@@ -193,6 +201,7 @@ class Verdict:
     accepted_by: str | None = None
     rows_left_out: bool = False
     condition: str | None = None
+    failed_values: tuple[MetricValue, ...] = field(default=(), compare=False, metadata=NOT_SHOWN)
 
     @property
     def rule(self) -> str:
@@ -221,6 +230,14 @@ class Verdict:
         """
         is_chosen = self.disabled_by is not None or self.let_by is not None
         return self.status is Status.SKIPPED and not is_chosen
+
+
+def is_composed(verdict: Verdict) -> bool:
+    """Whether it is about `any`, `all` or `if`: its value is the number of claims that hold."""
+    return _COMPOSED.match(verdict.expression) is not None
+
+
+_COMPOSED = re.compile(r"(any|all) \{|if ")
 
 
 @dataclass(frozen=True, slots=True)

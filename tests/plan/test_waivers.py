@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import date, datetime, timezone
 from fractions import Fraction
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from dqx_airflow import MemoryDatabase, Suite
 from dqx_airflow.plan.waivers import with_waivers
@@ -47,6 +50,61 @@ def test_a_waiver_covers_values_within_its_limits(
     (found,) = with_waivers([verdict(value)], [waiver(below=below, above=above)], NOW)
     assert (found.waived_by is not None) is is_waived
     assert found.can_block(Severity.P1) is not is_waived
+
+
+HOLDS: dict[str, Callable[[int], bool]] = {
+    "> 5": lambda rows: rows > 5,
+    "<= 20": lambda rows: rows <= 20,
+    "== 7": lambda rows: rows == 7,
+    "!= 7": lambda rows: rows != 7,
+    "between 10 and 20": lambda rows: 10 <= rows <= 20,
+    "not between 10 and 20": lambda rows: not 10 <= rows <= 20,
+    # The margin of a group is not its value: the limit is another one in each group.
+    ">= 2 * maximum(half)": lambda rows: rows >= 2 * (20 - rows % 20),
+}
+_LIMITS = st.sampled_from([None, 2, 5, 8, 13, 30, 40, 41])
+
+
+@example([40, 2], "between 10 and 20", None, 5)
+@example([2, 30], "== 7", 30, None)
+@example([1, 5], ">= 2 * maximum(half)", 5, None)
+@given(
+    st.lists(st.sampled_from([1, 2, 7, 12, 15, 30, 39, 40]), min_size=1, max_size=4),
+    st.sampled_from([*HOLDS]),
+    _LIMITS,
+    _LIMITS,
+)
+def test_a_waiver_covers_a_failure_only_with_all_groups_that_failed(
+    counts: list[int], condition: str, below: int | None, above: int | None
+) -> None:
+    rows = [
+        {"store": store, "half": 20 - count % 20}
+        for store, count in enumerate(counts)
+        for _ in range(count)
+    ]
+    suite = Suite.from_string(
+        f'suite "S" {{ check "c" on o {{assert num_rows() {condition} for each store name "a"}} }}'
+    )
+    report = suite.run(MemoryDatabase({"o": rows}), NOW.date()).report
+    failed = [count for count in counts if not HOLDS[condition](count)]
+    (judged,) = (one for one in report.verdicts if one.name == "a")
+    assert (judged.status is Status.FAILED) is bool(failed)
+    limits = {"below": below, "above": above}
+    texts = {name: None if limit is None else str(limit) for name, limit in limits.items()}
+    (found,) = with_waivers([judged], [waiver(**texts)], NOW)
+    is_within = all(
+        (below is None or count < below) and (above is None or count > above) for count in failed
+    )
+    assert (found.waived_by is not None) is (bool(failed) and is_within)
+
+
+@pytest.mark.parametrize(
+    "expression", ["all { assert num_rows() > 9 }", "any { assert num_rows() > 9 }", "if a then b"]
+)
+def test_a_limit_does_not_count_the_claims_that_hold(expression: str) -> None:
+    composed = verdict(1, expression=expression)
+    waived = [with_waivers([composed], [waiver(below=limit)], NOW)[0] for limit in (None, "250")]
+    assert [one.waived_by is not None for one in waived] == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -26,8 +26,9 @@ def day(days: int) -> str:
 def root(tmp_path: Path) -> str:
     clause = replace(FAILED, name="late", severity=Severity.P1, clause="models.orders.late")
     twice = [replace(PASSED, name="twice", check=check) for check in ("a", "b")]
+    composed = replace(clause, name="each", clause=None, expression="all { assert num_rows() > 9 }")
     required = replace(PASSED, name="must", is_required=True)
-    report = sample_report(verdicts=(FAILED, clause, *twice, required))
+    report = sample_report(verdicts=(FAILED, clause, *twice, required, composed))
     ResultsStore(str(tmp_path / "store")).write(report)
     return str(tmp_path / "store")
 
@@ -83,6 +84,13 @@ def test_what_cannot_be_waived_is_refused(
     assert refused.exit_code == 2
     assert message in refused.output
     assert dql("waivers", "--results-root", root).stdout == "no waiver\n"
+
+
+def test_a_limit_needs_a_value(root: str) -> None:
+    refused = waive(root, "each", "--below", "250")
+    assert refused.exit_code == 2
+    assert "each is about several assertions, and has no value of its own" in refused.output
+    assert waive(root, "each").exit_code == 0
 
 
 def test_limits_have_units_and_longer_waivers_are_asked_for(root: str) -> None:

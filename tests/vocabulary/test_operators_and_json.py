@@ -26,7 +26,7 @@ from dqx_airflow.results.report_rows import RunRow
 from dqx_airflow.tuning.mutation import Mutation
 from dqx_airflow.tuning.shadow_alarms import ShadowedAssertion
 from dqx_airflow.values.output_form import HEAD, output_key, run_head
-from dqx_airflow.values.report import Waiver
+from dqx_airflow.values.report import NOT_SHOWN, Waiver
 from dqx_airflow.values.request import RunKey
 from tests.json_heads import require_same_head
 from tests.made_reports import report_at, verdict_of
@@ -110,6 +110,8 @@ def keys_of(kind: Any, seen: set[Any]) -> set[str]:
         hints = {}
     found: set[str] = set()
     for field in fields(kind):
+        if field.metadata == NOT_SHOWN:
+            continue
         hint = hints.get(field.name)
         if hint is RunKey:
             found |= run_head(None, None).keys()
