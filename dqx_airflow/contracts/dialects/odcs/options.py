@@ -65,6 +65,10 @@ def option_rules(
     """The rules for the options of a property, whose logical type may be unknown."""
     node = reading.mapping(owner, "logicalTypeOptions")
     reading.remarks(node, "ODCS: options")
+    if node.truth("timezone"):
+        reading.unsupported(node.get("timezone"), "a timestamp without a time zone fits, too")
+    else:
+        reading.documented_keys(node, "timezone", reason="the notation of the time zone")
     options = _Options(reading, node, item, logical)
     yield from _bounds(options, "minimum", ">=", "exclusiveMinimum", ">")
     yield from _bounds(options, "maximum", "<=", "exclusiveMaximum", "<")
