@@ -18,6 +18,7 @@ from random import Random
 from typing import Any, cast
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql.types import LongType, StructField, StructType
 
 import dqx_airflow
@@ -28,6 +29,7 @@ from dqx_airflow.engine.proof.differences import doubts_of
 from dqx_airflow.engine.proof.engine_key import proof_of_sail
 from dqx_airflow.engine.scan import aggregates
 from dqx_airflow.engine.session import sail
+from dqx_airflow.engine.session.spark_errors import explain
 from dqx_airflow.engine.sources import (
     csv_for_sail,
     footers,
@@ -282,9 +284,18 @@ def test_a_plan_in_an_error_of_sail_is_in_the_log_and_the_reason_is_a_sentence(
     monkeypatch.setattr(sail._log, "disabled", False)
     quoted = 'Error during planning: Plan: ["BoundedWindowAggExec: wdw=[lag(#192)"]'
     due = "Sail cannot plan this: its plan is in the log of the job; run this gate on Spark"
-    assert sail.without_plan(quoted) == due
+    assert sail.in_words(quoted) == due
     assert quoted in caplog.messages  # PySpark may have made JSON of the text
-    assert sail.without_plan("no such column") == "no such column"
+    assert sail.in_words("no such column") == "no such column"
+
+
+def test_an_operation_on_durations_that_sail_lacks_is_a_sentence(session: Any) -> None:
+    duration = "TIMESTAMP'2024-01-02 00:00:00' - TIMESTAMP'2024-01-01 00:00:00'"
+    for operation in ("multiply", "divide"):
+        with pytest.raises(PySparkException) as error:
+            session.sql(f"SELECT try_{operation}({duration}, 2)").collect()
+        due = f"Sail does not {operation} a duration: compare it without that, or run this gate"
+        assert explain(error.value).startswith(due)
 
 
 def _strings(folder: Path, schema: dict[str, str], *texts: bytes) -> Any:

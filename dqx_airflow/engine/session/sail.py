@@ -198,9 +198,16 @@ def union_of(frames: Sequence[DataFrame], columns: Sequence[str]) -> DataFrame:
 _QUOTED_PLAN = re.compile(r"\bPlan: \[.*", re.DOTALL)
 
 
-def without_plan(reason: str) -> str:
-    """The message of an error; if it quotes a plan of Sail, a sentence instead, and the message
-    goes to the log."""
+_OF_DURATION = re.compile(
+    r"Function 'try_(multiply|divide)' user-defined coercion failed.* got .*Duration\("
+)
+
+
+def in_words(reason: str) -> str:
+    """The message of an error; a sentence instead if Sail has no such operation on durations, or if
+    it quotes a plan of Sail, which goes to the log."""
+    if (operation := _OF_DURATION.search(reason)) is not None:
+        return f"Sail does not {operation[1]} a duration: compare it without that, or {INSTEAD}"
     if _QUOTED_PLAN.search(reason) is None:
         return reason
     _log.error("%s", reason)

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from pyspark.errors import PySparkException
 
-from dqx_airflow.engine.session.sail import without_plan
+from dqx_airflow.engine.session.sail import in_words
 from dqx_airflow.engine.session.spark_versions import condition_of, with_newer
 from dqx_airflow.engine.sources.csv_headers import header_fault
 from dqx_airflow.engine.sources.text_faults import RAISED, SOME_LINE
@@ -134,7 +134,7 @@ def _is_about_the_cluster(failure: PySparkException) -> bool:
 
 def explain(error: PySparkException) -> str:
     """The message of a Spark error, in one line and without the data of a malformed record."""
-    return without_plan(with_newer(_explained(error)))
+    return in_words(with_newer(_explained(error)))
 
 
 def _explained(error: PySparkException) -> str:
