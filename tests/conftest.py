@@ -155,7 +155,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config)
         return
     from dqx_airflow.engine.session.java import java_environment
     from dqx_airflow.engine.session.spark_session import create_session
+    from tests.sail_server import skip_beside_sail
 
+    skip_beside_sail()
     before = dict(os.environ)
     # Its connections end when the process does, and pytest has closed the streams of its handlers.
     logging.getLogger("py4j").setLevel(logging.WARNING)
