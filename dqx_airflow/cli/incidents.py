@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from datetime import date
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, TypeAlias, TypeVar
 
 import typer
 
@@ -169,8 +169,11 @@ def _missing_reports_of(
     return [one for one in found if index in (None, one.map_index)]
 
 
-def incident_called(found: Sequence[Incident], given: str) -> Incident:
-    """The incident whose id starts with a text.
+_Listed = TypeVar("_Listed", bound="Incident | MissingReport")
+
+
+def incident_called(found: Sequence[_Listed], given: str) -> _Listed:
+    """The incident, or the date without a report, whose id starts with a text.
 
     :raises RequestError: there is none, or there are several.
     """
@@ -195,15 +198,17 @@ def close(
     :param reason: Why it is closed.
     """
     from dqx_airflow.results.incidents import CLOSED, IncidentNote, write_notes
+    from dqx_airflow.results.missing_reports import MissingReport
 
     results = existing_results(results_root)
     incidents = _incidents_of(results, gate)
-    for missing in _missing_reports_of(results, gate, incidents):
-        if incident and missing.id.startswith(incident):
-            write_notes(results, [missing.note(CLOSED, author_of(author), reason.strip())])
-            typer.echo(f"closed: gate {missing.gate_instance}, data of {missing.date}")
-            return
-    one = incident_called(incidents, incident)
+    missing = _missing_reports_of(results, gate, incidents)
+    listed: list[Incident | MissingReport] = [*incidents, *missing]
+    one = incident_called(listed, incident)
+    if isinstance(one, MissingReport):
+        write_notes(results, [one.note(CLOSED, author_of(author), reason.strip())])
+        typer.echo(f"closed: gate {one.gate_instance}, data of {one.date}")
+        return
     key = one.last.run_key
     if not one.is_open:
         raise RequestError(f"incident {one.id[:8]} of {key.date} has ended: {one.status}")

@@ -12,11 +12,12 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from dqx_airflow.cli.main import app
-from dqx_airflow.results.incidents import write_notes
+from dqx_airflow.results.incidents import IncidentNote, write_notes
 from dqx_airflow.results.missing_reports import missing_reports, write_missing_reports
 from dqx_airflow.results.query import StoredResults
 from dqx_airflow.results.store import ResultsStore
 from dqx_airflow.values import (
+    NO_REPORT,
     Attempt,
     DatasetSnapshot,
     GateOrigin,
@@ -153,6 +154,24 @@ def test_a_date_without_a_report_is_listed_until_a_run_has_one_or_someone_closes
     closed = dql("close", line.split()[0], "--reason", "x", "--results-root", root)
     assert closed.stdout == "closed: gate orders_to_silver[7], data of 2024-03-05\n"
     assert listed() == [blocked, missing[0], missing[2]]
+
+
+def test_a_date_is_closed_only_by_an_id_of_its_own(root: str) -> None:
+    (blocked,) = json.loads(dql("--results-root", root, "--format", "json").stdout)
+    shared = blocked["id"][:6]
+    notes = [
+        IncidentNote(f"shop.{name}", date(2024, 3, 4), NO_REPORT, "shop", "killed", id=one)
+        for name, one in (("a", f"{shared}-a"), ("b", "b-1"), ("c", "b-2"))
+    ]
+    write_notes(StoredResults(root), notes)
+    for given in (shared, "b", "b-"):
+        refused = dql("close", given, "--reason", "x", "--results-root", root)
+        assert refused.exit_code == 2
+        assert f"several incidents have an id that starts with '{given}'" in refused.output
+    assert len(dql("--results-root", root).stdout.splitlines()) == 5
+    for given, gate in ((f"{shared}-a", "shop.a"), ("b-2", "shop.c")):
+        closed = dql("close", given, "--reason", "x", "--results-root", root)
+        assert closed.stdout == f"closed: gate {gate}, data of 2024-03-04\n"
 
 
 def request_of(key: RunKey, **changes: Any) -> GateRequest:
