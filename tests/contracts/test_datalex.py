@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from datetime import date
 from pathlib import Path
 
 import pytest
 
 from dqx_airflow.api.contract import Contract
+from dqx_airflow.api.database import MemoryDatabase
+from dqx_airflow.contracts.compile.suite import compile_contract
 from dqx_airflow.contracts.datalex_binding import check_blocks, find_manifest, manifest_findings
 from dqx_airflow.contracts.dialects.datalex import read_manifest
+from dqx_airflow.contracts.enforcement.coverage import coverage
 from dqx_airflow.contracts.manifest_impact import impact
 from dqx_airflow.contracts.query_outputs import outputs_of
 from dqx_airflow.contracts.read import read_contract
@@ -376,3 +380,93 @@ def test_the_fields_of_a_primary_key_are_unique_together(
         f"        assert {claim}" for claim in claims
     ]
     assert contract.suite.count("null_count") == len(marked)
+
+
+ORDER, CUSTOMER = ("Order", "customer_id"), ("Customer", "id")
+RELATED = [
+    (ORDER, CUSTOMER, {"cardinality": "many_to_one"}, "found one"),
+    (CUSTOMER, ORDER, {"cardinality": "one_to_many"}, "found one"),
+    (ORDER, CUSTOMER, {"cardinality": "one_to_one"}, "found one alone"),
+    (ORDER, CUSTOMER, {"cardinality": "many_to_one", "optional": False}, "found one there"),
+    (ORDER, CUSTOMER, {"cardinality": "many_to_one", "optional": True}, "found one"),
+    (ORDER, CUSTOMER, {"type": "reference"}, "found"),
+    (ORDER, CUSTOMER, {"type": "subtype", "cardinality": "one_to_one"}, "found one alone"),
+    (CUSTOMER, ORDER, {"type": "supertype", "cardinality": "one_to_one"}, "found one alone"),
+    (ORDER, CUSTOMER, {"layer": "conceptual", "cardinality": "many_to_one"}, "found one"),
+    (ORDER, CUSTOMER, {"cardinality": "many_to_many"}, "no side has one row"),
+    (ORDER, CUSTOMER, {}, "no side has one row"),
+    (("Order", None), ("Customer", None), {"cardinality": "many_to_one"}, "name two columns"),
+    (("Order", "who"), CUSTOMER, {"layer": "logical", "type": "reference"}, "of concepts"),
+    (ORDER, ("Idea", "id"), {"cardinality": "many_to_one"}, "not bound to a table"),
+    (ORDER, ("Nobody", "id"), {"cardinality": "many_to_one"}, "not bound to a table"),
+]
+VIOLATIONS = {
+    "found": ([1, 3, 2], [1, 2]),
+    "one": ([1, 2], [1, 2, 2]),
+    "alone": ([1, 2, 2], [1, 2]),
+    "there": ([1, None, 2], [1, 2]),
+}
+
+
+@pytest.mark.parametrize(("start", "end", "stated", "required"), RELATED)
+def test_a_relationship_of_two_tables_is_checked_in_its_direction(
+    start: tuple[str, str | None],
+    end: tuple[str, str | None],
+    stated: dict[str, object],
+    required: str,
+) -> None:
+    ends = {
+        side: {"entity": entity} | ({"column": column} if column else {})
+        for side, (entity, column) in {"from": start, "to": end}.items()
+    }
+    manifest = {
+        **MANIFEST,
+        "relationships": [{"name": "r", **ends, **stated}],
+        "domains": [
+            {
+                "name": "commerce",
+                "entities": [
+                    _bound("Order", "table", "customer_id"),
+                    _bound("Customer", "table", "id"),
+                    _bound("Idea", "external", "id"),
+                ],
+            }
+        ],
+    }
+    source = SourceFile("manifest.json", json.dumps(manifest))
+    contract = Contract.from_string(source.text)
+    failed = {
+        kind: _violations(contract, orders, customers)
+        for kind, (orders, customers) in VIOLATIONS.items()
+    }
+    kinds = required.split()
+    if kinds[0] in VIOLATIONS:
+        assert {kind for kind, names in failed.items() if names} == set(kinds)
+        assert max(map(len, failed.values())) == 1
+    else:
+        assert [kind for kind, names in failed.items() if names] == []
+        read = read_contract(source).contract
+        assert read is not None
+        reasons = {
+            clause.reason
+            for clause in coverage(read, compile_contract(read))
+            if "relationships" in clause.path and clause.reason
+        }
+        (reason,) = reasons
+        assert required in reason
+
+
+def _bound(entity: str, kind: str, column: str) -> dict[str, object]:
+    fields = [{"name": column, "type": "integer"}]
+    return {"name": entity, "binding": {"kind": kind, "ref": entity.lower()}, "fields": fields}
+
+
+def _violations(
+    contract: Contract, orders: list[int | None], customers: list[int | None]
+) -> list[str]:
+    tables = {
+        "Order": [{"customer_id": key} for key in orders],
+        "Customer": [{"id": key} for key in customers],
+    }
+    results = contract.run(MemoryDatabase(tables), date(2026, 1, 1))
+    return [verdict.name for verdict in results.report.verdicts if verdict.status != "passed"]

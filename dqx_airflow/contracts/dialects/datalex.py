@@ -8,15 +8,21 @@ columns is checked without data, from the manifest alone: see `contracts.datalex
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
-from dqx_airflow.contracts.demands import Bound, Demand, OfType, Presence, Required, Unique
+from dqx_airflow.contracts.demands import Bound, Demand, OfType, Presence, Refers, Required, Unique
 from dqx_airflow.contracts.dialects import DialectReader
 from dqx_airflow.contracts.dialects.clause_reader import ClauseReader
-from dqx_airflow.contracts.dialects.rule_names import slug, unique_name, with_unique_names
-from dqx_airflow.contracts.document import NOTHING, Mapping, Scalar
+from dqx_airflow.contracts.dialects.rule_names import (
+    RuleOfModel,
+    slug,
+    unique_name,
+    with_rules,
+    with_unique_names,
+)
+from dqx_airflow.contracts.document import NOTHING, Mapping, Node, Scalar
 from dqx_airflow.contracts.field_types import spark_type_of, types_named
 from dqx_airflow.contracts.mistakes import mistake
 from dqx_airflow.contracts.mistyped_types import meant_type, with_hint
@@ -26,6 +32,7 @@ from dqx_airflow.contracts.yaml_reader import read_document
 from dqx_airflow.diagnostics.diagnostic import Diagnostic, did_you_mean, errors_of
 from dqx_airflow.values import SourceFile, Span
 
+_REFERRING = ("reference", "subtype", "supertype")
 _BOUND_TO_TABLES = ("dbt_model", "dbt_source", "view", "table")
 
 
@@ -210,6 +217,9 @@ def _as_datalex(item: Diagnostic) -> Diagnostic:
 
 _SENSITIVE = re.compile(r"(?i)\b(pii|phi|pci|sensitive|restricted|confidential|secret)\b")
 _NO_PROMISE = "describes the project: no data can violate it"
+_OF_CONCEPTS = "the key of a concept: each of its tables has a key of its own"
+_UNBOUND = "belongs to a concept that is not bound to a table"
+_EXTERNAL = "belongs to an entity that is bound to no table, but to something external"
 
 
 _BOUNDS = {"positive": (">", 0), "negative": ("<", 0), "non_negative": (">=", 0)}
@@ -230,19 +240,31 @@ def _read(reading: ClauseReader) -> Contract:
     for doubt in doubts_about(reading.root):
         reading.report(doubt)
     project = reading.mapping(reading.root, "project")
+    reading.documented(reading.root.get("conformance"), _OF_CONCEPTS)
     for key in reading.root.entries:
-        if key != "domains":
+        if key not in ("domains", "relationships", "conformance"):
             reading.documented(reading.root.get(key), _NO_PROMISE)
-    domains = list(reading.mappings(reading.root, "domains"))
     models: list[Model] = []
-    for domain in domains:
+    tables: dict[tuple[str, str], str] = {}
+    taken = set[str]()
+    for domain in reading.mappings(reading.root, "domains"):
         for key in domain.entries:
             if key != "entities":
                 reading.documented(domain.get(key), _NO_PROMISE)
         for entity in reading.mappings(domain, "entities"):
-            models += _models(reading, entity)
+            of_entity = [
+                replace(model, name=unique_name(model.name, taken))
+                for model in _models(reading, entity)
+            ]
+            if _is_bound(reading.mapping(entity, "binding")):
+                tables[domain.text("name") or "", entity.text("name") or ""] = of_entity[0].name
+            models += of_entity
+    placed = [
+        rule
+        for relationship in reading.mappings(reading.root, "relationships")
+        for rule in _related(reading, relationship, _Tables(tables, models))
+    ]
     owners = project.texts("owners")
-    taken = set[str]()
     return Contract(
         dialect=Dialect.DATALEX,
         dialect_version=reading.root.text("manifestSpecVersion"),
@@ -253,8 +275,99 @@ def _read(reading: ClauseReader) -> Contract:
         description=project.text("description"),
         owner=owners[0] if owners else None,
         contacts=owners[1:],
-        models=tuple(replace(model, name=unique_name(model.name, taken)) for model in models),
+        models=tuple(
+            with_rules(model, [(path, rule) for name, path, rule in placed if name == model.name])
+            for model in models
+        ),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class _Tables:
+    """The models of the entities that are bound to a table, by domain and entity."""
+
+    names: dict[tuple[str, str], str]
+    models: Sequence[Model]
+
+    def name_of(self, end: Mapping) -> str | None:
+        """The model of one end of a relationship; None if no table is bound, or several are."""
+        domain = end.text("domain")
+        found = [
+            name
+            for (of_domain, entity), name in self.names.items()
+            if entity == end.text("entity") and domain in (None, of_domain)
+        ]
+        return found[0] if len(found) == 1 else None
+
+    def has_column(self, end: Mapping) -> bool:
+        name = self.name_of(end)
+        return self._field(name, column_path(end.text("column") or "")) is not None
+
+    def _field(self, name: str | None, path: str) -> Field | None:
+        return next((model.field_at(path) for model in self.models if model.name == name), None)
+
+    def unique(self, reading: ClauseReader, name: str, path: str, *nodes: Node | None) -> Rule:
+        """The rule that a column is unique, named like the one that it has."""
+        demand = Unique((path,))
+        item = self._field(name, path)
+        rules = item.rules if item is not None else ()
+        named = next((rule.name for rule in rules if rule.demand == demand), "unique")
+        return reading.rule(named, demand, *nodes)
+
+
+def _related(
+    reading: ClauseReader, relationship: Mapping, tables: _Tables
+) -> Iterator[RuleOfModel]:
+    """The rules of a relationship between columns of two tables: each value on the side with many
+    rows is found on the side with one, where it is unique."""
+    many, one = _sides(reading, relationship)
+    reading.remarks(relationship, "DataLex: relationship")
+    for end in (many, one):
+        reading.documented_keys(end, "domain", "role")
+    referring, path = tables.name_of(many), column_path(many.text("column") or "")
+    referred, other = tables.name_of(one), column_path(one.text("column") or "")
+    reason = _no_rule(relationship, (many, one), tables)
+    if reason is not None or referring is None or referred is None:
+        reading.documented(relationship, reason or "")
+        return
+    cardinality = relationship.text("cardinality")
+    places = [end.get(key) for end in (many, one) for key in ("entity", "column")]
+    stated = [relationship.get("type"), relationship.get("cardinality")]
+    with reading.of_model(referring):
+        refers = Refers((path,), referred, (other,))
+        yield referring, path, reading.rule("references", refers, *places, *stated)
+        if relationship.truth("optional") is False:
+            required = reading.rule("required", Required(), relationship.get("optional"))
+            yield referring, path, required
+        if cardinality == "one_to_one":
+            yield referring, path, tables.unique(reading, referring, path, *stated)
+    if cardinality is not None:
+        with reading.of_model(referred):
+            yield referred, other, tables.unique(reading, referred, other, *stated)
+
+
+def _sides(reading: ClauseReader, relationship: Mapping) -> tuple[Mapping, Mapping]:
+    """The end with many rows, which refer to the other one, and the end with one."""
+    start, end = (reading.mapping(relationship, side) for side in ("from", "to"))
+    cardinality = relationship.text("cardinality")
+    is_above = relationship.text("type") == "supertype" and cardinality != "many_to_one"
+    return (end, start) if is_above or cardinality == "one_to_many" else (start, end)
+
+
+def _no_rule(relationship: Mapping, sides: tuple[Mapping, Mapping], tables: _Tables) -> str | None:
+    """The reason why no data can violate a relationship; None if some can."""
+    cardinality = relationship.text("cardinality")
+    is_without = cardinality is None and relationship.text("type") not in _REFERRING
+    if cardinality == "many_to_many" or is_without:
+        return "requires nothing: no side has one row for each row of the other"
+    if None in (side.text("column") for side in sides):
+        return "requires nothing: it does not name two columns"
+    if None in map(tables.name_of, sides):
+        return "relates an entity that is not bound to a table of this manifest"
+    is_of_concepts = relationship.text("layer") in ("conceptual", "logical")
+    if is_of_concepts and not all(map(tables.has_column, sides)):
+        return "relates properties of concepts, without columns of these names in their tables"
+    return None
 
 
 def _models(reading: ClauseReader, entity: Mapping) -> Iterator[Model]:
@@ -277,8 +390,8 @@ def _models(reading: ClauseReader, entity: Mapping) -> Iterator[Model]:
             tags=reading.texts(entity, "tags"),
         )
     else:
-        reason = "belongs to a concept that is not bound to a table"
-        reading.documented(entity.get("fields"), reason)
+        is_external = binding.text("kind") == "external"
+        reading.documented(entity.get("fields"), _EXTERNAL if is_external else _UNBOUND)
     for contract in reading.mappings(entity, "contracts"):
         with reading.of_model(_name_of(contract)):
             model = _promise(reading, contract)
