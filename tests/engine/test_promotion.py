@@ -537,7 +537,7 @@ def test_dates_may_be_strings_timestamps_and_numbers(
 
 @pytest.mark.more
 @pytest.mark.parametrize("file_format", ["parquet", "delta"])
-def test_a_target_holds_the_bits_of_the_floats_that_were_judged(
+def test_a_target_and_a_quarantine_hold_the_bits_of_the_floats_that_were_judged(
     run: Run, target: str, tmp_path: Path, file_format: str
 ) -> None:
     floats = [-0.0, 0.0, math.nan, 5e-324, -math.inf, None]
@@ -557,9 +557,16 @@ def test_a_target_holds_the_bits_of_the_floats_that_were_judged(
     orders = DatasetRef("orders", str(source), format=file_format)
     gate = request(tmp_path, "assert each row: x <= 1", [orders], promote_to=(("orders", target),))
     run(replace(gate, promote_blocked=True))
-    promoted = DeltaTable(target).to_pyarrow_table().sort_by("id")
-    for name in column:
-        assert _bits(promoted[name].to_pylist()) == _bits(rows[name].to_pylist()), name
+    kept = str(tmp_path / "quarantine")
+    gate = request(tmp_path, "assert each row: id < 0", [orders], quarantine=(("orders", kept),))
+    # A later attempt, and another run, find the rows that are there.
+    another = replace(gate, run_key=replace(gate.run_key, scheduler_run="another"))
+    for again in (gate, next_attempt(gate), another):
+        run(again)
+    for place in (target, kept):
+        held = DeltaTable(place).to_pyarrow_table().sort_by("id")
+        for name in column:
+            assert _bits(held[name].to_pylist()) == _bits(rows[name].to_pylist()), (place, name)
 
 
 def _bits(value: Any) -> Any:

@@ -10,7 +10,7 @@ import json
 import logging
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from functools import cached_property
 from hashlib import sha256
@@ -46,6 +46,7 @@ from dqx_airflow.engine.sources.delta_files import DeltaLog, FileGroup
 from dqx_airflow.engine.sources.delta_table import frame_of_parts, log_for
 from dqx_airflow.engine.sources.listing import DataFile, absolute
 from dqx_airflow.engine.sources.logged_files import LoggedFiles
+from dqx_airflow.engine.sources.value_forms import form_of_sail
 from dqx_airflow.errors import DqxError, StoreError, first_line
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.plan.failing import FailingRows
@@ -339,8 +340,15 @@ class _Quarantine:
 
     def _with_row(self, frame: DataFrame) -> DataFrame:
         """The frame with a column that is equal for rows with equal values."""
-        values = [F.expr(quote_name(field.name)) for field, _ in self._columns]
-        if sail_version(self.spark) is not None:
+        of_sail = sail_version(self.spark) is not None
+        fields = [field for field, _ in self._columns]
+        values = [F.expr(quote_name(field.name)) for field in fields]
+        if of_sail:
+            # It keeps zeros and NaN as they were read, in several forms.
+            values = [
+                F.expr(form_of_sail(quote_name(field.name), field.dataType)).alias(field.name)
+                for field in fields
+            ]
             # Sail writes decimals into JSON as doubles.
             values += [
                 F.expr(f"CAST({quote_name(field.name)} AS STRING)").alias(f"{field.name}: text")
@@ -428,7 +436,15 @@ class _Quarantine:
         :param blamed: pairs of a fault and its assertion as Spark SQL.
         """
         faults = list(dict.fromkeys(fault for fault, _ in blamed))
-        frame, conditions = with_conditions(self.dataset, self.references, faults)
+        stored = self.dataset.stored
+        dataset, columns = self.dataset, self._columns
+        if stored is not None and dataset.texts is None:
+            dataset = replace(dataset, read=stored.read)
+            columns = [
+                (field, quote_name(stored.columns.get(field.name, field.name)))
+                for field, _ in columns
+            ]
+        frame, conditions = with_conditions(dataset, self.references, faults)
         assertions = ", ".join(
             f"CASE WHEN {conditions[fault]} THEN {assertion} END" for fault, assertion in blamed
         )
@@ -443,7 +459,7 @@ class _Quarantine:
         chosen = frame.where(" OR ".join(f"({condition})" for condition in conditions.values()))
         return chosen.select(
             *(F.expr(sql).alias(name) for name, sql in run_columns.items()),
-            *(F.expr(sql).alias(field.name) for field, sql in self._columns),
+            *(F.expr(sql).alias(field.name) for field, sql in columns),
         ).withColumn(REASONS, F.expr(_REASONS_OF))
 
     @property

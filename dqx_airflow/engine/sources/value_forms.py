@@ -70,6 +70,11 @@ def _stored(opened: OpenDataset, rewritten: Mapping[str, Column]) -> StoredForm:
     return StoredForm(lambda dates: opened.read(dates).withColumns({**kept, **rewritten}), columns)
 
 
+def form_of_sail(value: str, held: DataType) -> str:
+    """Spark SQL for a value in the form that all values which equal it have on Sail."""
+    return _in_one_form(value, held, "", True)
+
+
 def _in_one_form(value: str, held: DataType, kind: str, of_sail: bool) -> str:
     """Spark SQL for a value in the form of all values that equal it.
 
