@@ -172,7 +172,7 @@ def inputs(
             for verdict in report.verdicts
             if verdict.datasets and verdict.datasets[0] in subject.aliases
         ]
-        assertions = data_assertions(verdicts, report)
+        assertions = data_assertions(verdicts, report, subject.snapshot.fields)
         dataset = InputDataset(
             subject.name.namespace,
             subject.name.name,
@@ -514,18 +514,23 @@ def block_events(
 
 
 def data_assertions(
-    verdicts: Iterable[values.Verdict], report: values.GateReport
+    verdicts: Iterable[values.Verdict],
+    report: values.GateReport,
+    fields: Sequence[values.DatasetField],
 ) -> ol.data_quality_assertions_dataset.DataQualityAssertionsDatasetFacet:
     """The verdicts as assertions about one dataset.
 
     A skipped verdict is left out: an assertion is a success or a failure, and neither would be
     true. The verdict is in the test facet of the run.
+
+    :param fields: the columns of the dataset, whose names assertions have as in the schema facet.
     """
+    as_in_schema = _spelling(fields)
     assertions = [
         ol.data_quality_assertions_dataset.Assertion(
             assertion=_kind(verdict),
             success=verdict.status is values.Status.PASSED,
-            column=sanitize.optional_name(verdict.column),
+            column=verdict.column and sanitize.name(as_in_schema(verdict.column)),
             **_details(verdict, report),
         )
         for verdict in verdicts
@@ -753,7 +758,7 @@ def _metrics(
     if not snapshot.metrics and snapshot.rows is None:
         return {}
     rows = _row_count(snapshot)
-    by_column = _column_metrics(snapshot.metrics, columns)
+    by_column = _column_metrics(snapshot, columns)
     return {"dataQualityMetrics": ours(facet, rowCount=rows, columnMetrics=by_column)}
 
 
@@ -764,14 +769,25 @@ def _row_count(snapshot: values.DatasetSnapshot) -> int | None:
     return sanitize.integer(whole[0]) if whole else None
 
 
+def _spelling(fields: Sequence[values.DatasetField]) -> Callable[[str], str]:
+    """Returns the name of a column as the dataset has it: Spark ignores the case of a suite."""
+    names = [one.name for one in fields]
+    by_lower_case = {name.lower(): name for name in names}
+    if len(by_lower_case) < len(names):
+        return lambda name: name
+    return lambda name: by_lower_case.get(name.lower(), name)
+
+
 def _column_metrics(
-    metrics: Sequence[values.MetricResult], kind: type[ColumnMetrics]
+    snapshot: values.DatasetSnapshot, kind: type[ColumnMetrics]
 ) -> dict[str, ColumnMetrics]:
+    as_in_schema = _spelling(snapshot.fields)
     columns: dict[str, dict[str, Any]] = {}
-    for metric in metrics:
+    for metric in snapshot.metrics:
         if metric.column is None or metric.metric not in _COLUMN_FIELDS:
             continue
         field, convert = _COLUMN_FIELDS[metric.metric]
         if (value := convert(metric.value)) is not None:
-            columns.setdefault(sanitize.name(metric.column), {}).setdefault(field, value)
+            column = sanitize.name(as_in_schema(metric.column))
+            columns.setdefault(column, {}).setdefault(field, value)
     return {column: kind(quantiles=None, **fields) for column, fields in columns.items()}

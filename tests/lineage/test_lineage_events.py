@@ -439,6 +439,31 @@ def test_any_value_becomes_a_string_and_a_safe_parameter(
     assert problems([event], lifecycle=False) == []
 
 
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        (("Amount", "id"), "Amount"),
+        (("Amount", "amount"), "AMOUNT"),  # a Spark that does not ignore the case
+        ((), "AMOUNT"),
+    ],
+)
+def test_a_column_has_the_name_of_the_schema(
+    terminal: Callable[..., Any], names: tuple[str, ...], expected: str
+) -> None:
+    snapshot = DatasetSnapshot(
+        "orders",
+        "s3://lake/silver/orders",
+        "delta",
+        fields=tuple(DatasetField(name, "double") for name in names),
+        metrics=(MetricResult("null_count", "AMOUNT", 1), MetricResult("sum", "AMOUNT", 2)),
+    )
+    event = terminal(verdict_of("a", column="AMOUNT"), datasets=(snapshot,))
+    found = input_of(event, "silver/orders")
+    assert [one["column"] for one in assertions_of(found)] == [expected]
+    metrics = found["facets"]["dataQualityMetrics"]["columnMetrics"]
+    assert metrics == {expected: {"nullCount": 1, "sum": 2}}
+
+
 def test_large_counts_stay_exact(terminal: Callable[..., Any]) -> None:
     snapshot = DatasetSnapshot(
         "orders",
