@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta, timezone
 from typing import Annotated, TypeAlias
 
 import typer
@@ -17,9 +17,21 @@ def day(text: str) -> date:
 
     :raises typer.BadParameter: it is none of these.
     """
+    return _day(text, date.today())
+
+
+def day_in_utc(text: str) -> date:
+    """The day as from `day`, where today is the day in UTC.
+
+    :raises typer.BadParameter: it is none.
+    """
+    return _day(text, datetime.now(timezone.utc).date())
+
+
+def _day(text: str, today: date) -> date:
     from dqx_airflow.values.typed_values import DAY_FORMS, typed_day
 
-    found = typed_day(text, date.today())
+    found = typed_day(text, today)
     if found is None:
         raise typer.BadParameter(f"'{text}' is not a day: write {DAY_FORMS}")
     return found
@@ -51,7 +63,7 @@ DaysOption: TypeAlias = Annotated[
 TodayOption: TypeAlias = Annotated[
     date | None,
     typer.Option(
-        "--today", parser=day, metavar=_DAY, help="The current day; default: today, in UTC."
+        "--today", parser=day_in_utc, metavar=_DAY, help="The current day; default: today, in UTC."
     ),
 ]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dqx_airflow.cli.command import TextFormatOption, json_if, print_list
-from dqx_airflow.cli.days import day, span
+from dqx_airflow.cli.days import day_in_utc, span
 from dqx_airflow.cli.decisions import AuthorOption, DryRunOption, YesOption, author_of, may_go_on
 from dqx_airflow.cli.documented import Commands
 from dqx_airflow.cli.stores import ResultsRootOption, existing_results
@@ -61,7 +61,7 @@ def add(
     gate: Annotated[str, typer.Argument(metavar="GATE")],
     assertion: Annotated[str, typer.Argument(metavar="ASSERTION")],
     *,
-    until: Annotated[date, typer.Option(parser=day, metavar="DATE")],
+    until: Annotated[date, typer.Option(parser=day_in_utc, metavar="DATE")],
     reason: Annotated[str, typer.Option()],
     owner: Annotated[str, typer.Option()],
     below: Annotated[str | None, typer.Option(metavar="LIMIT")] = None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -84,6 +85,21 @@ def test_what_cannot_be_waived_is_refused(
     assert refused.exit_code == 2
     assert message in refused.output
     assert dql("waivers", "--results-root", root).stdout == "no waiver\n"
+
+
+@pytest.mark.parametrize("zone", ["Etc/GMT+12", "Pacific/Kiritimati"])
+def test_the_last_day_is_in_utc_wherever_it_is_typed(
+    root: str, monkeypatch: pytest.MonkeyPatch, zone: str
+) -> None:
+    # One of the two has another day than UTC, whatever the time is.
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        made = waive(root, "late", until="today")
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert f"waived until {day(0)};" in made.stdout, made.output
 
 
 def test_a_limit_needs_a_value(root: str) -> None:
