@@ -23,6 +23,7 @@ CLEARLY = 1e-8
 
 NEARLY_EQUAL = "equal within the tolerance of floating-point numbers (relative 1e-9)"
 
+_BEYOND_BIGINT = 2**63
 
 _PICKS = frozenset({"min", "max", "coalesce", "abs", "negative"})
 """Functions whose value is one of their operands, except for the sign."""
@@ -48,12 +49,14 @@ class Side:
     def beside(self, other: Side) -> Side:
         """The side in the form that is compared with the other one.
 
-        A number written with a decimal point is replaced by the nearest float: no column of floats
-        holds 0.1 itself.
+        Beside a float, a written number is replaced by the nearest float: no column of floats holds
+        0.1 or 1e23 itself. As in a predicate over rows, a whole number that is a bigint stays.
         """
-        if self.is_written and isinstance(self.value, Fraction) and isinstance(other.value, float):
-            return Side(float(self.value), is_picked=True)
-        return self
+        if not self.is_written or not isinstance(other.value, float):
+            return self
+        if isinstance(self.value, int) and abs(self.value) < _BEYOND_BIGINT:
+            return self
+        return Side(nearest_float(self.value), is_picked=True)
 
 
 @dataclass(frozen=True, slots=True)
