@@ -66,7 +66,7 @@ def show(node: nodes.Expression) -> str:
 
 def show_name(name: str) -> str:
     """A name as it must be written: in backticks if it would be read as something else."""
-    if _PLAIN.match(name) and name not in RESERVED:
+    if _PLAIN.match(name) and name not in RESERVED and name.lower() != "null":
         return name
     return "`" + name.replace("`", "``") + "`"
 

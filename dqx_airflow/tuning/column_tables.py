@@ -382,8 +382,10 @@ _READERS: dict[str, Callable[[str, ReaderOptions], ColumnTable]] = {
     "json": _json,
 }
 
-_WHOLE = r"[+-]?(0|[1-9][0-9]{0,17})"
-_NUMBER = r"[+-]?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?"
+_WHOLE = r"-?(0|[1-9][0-9]{0,17})"
+_DIGITS = r"-?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)"
+_NUMBER = rf" *{_DIGITS} *|{_DIGITS}[eE][+-]?[0-9]+|NaN|-?Inf(inity)?"
+"""What a gate guesses to be a number: not `+41`, which is a string there."""
 _DATE = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _MOMENT_FORM = _DATE + (
     r"[T ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?"
@@ -404,7 +406,7 @@ def _typed(texts: Any) -> tuple[str, Any]:
     ):
         if _is_all(pattern, texts):
             try:
-                return type_name, pc.cast(texts, arrow_type)
+                return type_name, pc.cast(pc.utf8_trim(texts, " "), arrow_type)
             except pa.ArrowInvalid:
                 break
     # The strings sort like the timestamps, and no bound is derived from them.

@@ -373,11 +373,12 @@ class _Suggestions:
         self, name: str, low: float, high: float, *bounds: tuple[str, str]
     ) -> tuple[str, str] | None:
         """Two new tunables; none if a multiple of them is not a number, and cannot be tuned."""
-        span, middle = (high - low) or abs(low) or 1, low + (high - low) / 2
+        is_whole = isinstance(low, int) and isinstance(high, int)
+        span = (high - low) or abs(low) or 1
+        middle = low + ((high - low) // 2 if is_whole else (high - low) / 2)
         if not (math.isfinite(low - span) and math.isfinite(high + span)):
             return None
         below = max(0, low - span) if low >= 0 else low - span
-        is_whole = isinstance(low, int) and isinstance(high, int)
         least, most = bounds or (
             _outward(below, low, middle, is_whole=is_whole),
             _outward(middle, high, high + span, is_whole=is_whole),

@@ -229,10 +229,14 @@ def _ends(column: Any) -> tuple[int | float | None, int | float | None]:
     extremes = pc.min_max(column).as_py()
     lowest = _number(extremes["min"])
     highest = _number(extremes["max"])
-    # Some decimals have no exact number in YAML.
-    is_below = lowest is not None and Decimal(lowest) <= Decimal(extremes["min"])
-    is_above = highest is not None and Decimal(highest) >= Decimal(extremes["max"])
+    # A decimal of many digits has no exact number in YAML.
+    is_below = lowest is not None and _as_written(lowest) <= _as_written(extremes["min"])
+    is_above = highest is not None and _as_written(highest) >= _as_written(extremes["max"])
     return (lowest if is_below else None), (highest if is_above else None)
+
+
+def _as_written(number: int | float | Decimal) -> Decimal:
+    return Decimal(str(number))
 
 
 def _number(value: Any) -> int | float | None:

@@ -166,6 +166,28 @@ def test_numbers_with_leading_zeros_are_strings(here: Path) -> None:
     assert "name: floor\n        type: bigint" in text
 
 
+GUESSED = [
+    ((".5", "1.", "-2.25"), "double"),
+    ((" 1", "2 ", "3"), "double"),
+    (("1e3", "2.5E-7"), "double"),
+    (("NaN", "1.5"), "double"),
+    (("-Inf", "Infinity", "2"), "double"),
+    (("-0", "12"), "bigint"),
+    (("+1", "2"), "string"),
+    (("1.5", "00.5"), "string"),
+    ((".", "1"), "string"),
+]
+
+
+@pytest.mark.parametrize(("texts", "guessed"), GUESSED)
+def test_numbers_in_csv_have_the_type_that_a_gate_guesses(
+    texts: tuple[str, ...], guessed: str, here: Path
+) -> None:
+    (here / "shops.csv").write_text("size\n" + "".join(f"{text}\n" for text in texts))
+    text = drafted(here / "shops.csv", "--format", "fabric")
+    assert f"name: size\n        type: {guessed}" in text
+
+
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_codes_that_look_like_numbers_are_strings_in_a_draft(dialect: str, here: Path) -> None:
     codes = ("07", "08", "1e3")

@@ -72,6 +72,8 @@ def test_parentheses_and_literals_survive(text: str) -> None:
     assert after == before
 
 
-@pytest.mark.parametrize("name", ["from", "to", "with blank", "größe", "1st", "select;", "a-b"])
+@pytest.mark.parametrize(
+    "name", ["from", "to", "null", "NULL", "with blank", "größe", "1st", "select;", "a-b"]
+)
 def test_an_ambiguous_name_is_quoted_with_backticks(name: str) -> None:
     assert show_name(name) == f"`{name}`"

@@ -282,6 +282,30 @@ def test_numbers_at_the_ends_of_their_types_are_drafted_or_left_out(tmp_path: Pa
     assert int(limits["LEAST_EXACT"]) <= 10**30 < 10**30 + 1 <= int(limits["MOST_EXACT"])
 
 
+LONG_NUMBERS = {
+    "bigints": [0, 2**53 + 1, 2**63 - 1],
+    "one bigint": [2**63 - 1],
+    "decimals": [Decimal("-9986408240300898111.418796714"), Decimal("1234567890123456789.5")],
+    "short decimals": [Decimal("0.1"), Decimal("995.95")],
+    "doubles": [0.1, 1e23, 1e300],
+}
+
+
+@pytest.mark.parametrize("kind", LONG_NUMBERS)
+def test_numbers_of_many_digits_pass_their_draft(tmp_path: Path, kind: str) -> None:
+    rows = [{"void": None, "null": number} for number in LONG_NUMBERS[kind]]
+    text = suggest("--dataset", f"orders={written(rows, tmp_path / 'o.parquet')}")
+    assert not check_source(SourceFile("draft.dql", text)).diagnostics
+    assert set(verdicts(text, rows, FIRST).values()) == {Status.PASSED}
+
+
+def test_a_column_called_null_is_drafted(tmp_path: Path) -> None:
+    rows = [{"void": None, "Null": "open" if number % 2 else "paid"} for number in range(40)]
+    text = suggest("--dataset", f"orders={written(rows, tmp_path / 'o.parquet')}")
+    assert 'each row: `Null` in ["open", "paid"]' in text
+    assert set(verdicts(text, rows, FIRST).values()) == {Status.PASSED}
+
+
 def test_the_draft_has_the_evidence_and_no_personal_value(tmp_path: Path) -> None:
     path = written(orders(), tmp_path / "o.parquet")
     text = suggest("--dataset", f"orders={path}?date_column=ds")
