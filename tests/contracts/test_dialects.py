@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -35,9 +36,10 @@ def test_every_heading_of_the_table_of_remarks_is_used(monkeypatch: pytest.Monke
         remarks(reading, node, place)
 
     monkeypatch.setattr(clause_reader.ClauseReader, "remarks", noted)
-    manifest = (EXAMPLES / "datalex" / "minimal.json").read_text("utf-8")
+    manifest = json.loads((EXAMPLES / "datalex" / "minimal.json").read_text("utf-8"))
+    ends = {side: {"entity": "Customer"} for side in ("from", "to")}
     for text in (
-        manifest,
+        json.dumps({**manifest, "relationships": [{"name": "itself", **ends}]}),
         *(text for of_dialect in CONTRACTS.values() for text in of_dialect.values()),
     ):
         read_text(text)
