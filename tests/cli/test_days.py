@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 
-from dqx_airflow.cli.days import day, first_and_last, share, span
+from dqx_airflow.cli.days import day, day_in_utc, first_and_last, share, span
 from dqx_airflow.errors import RequestError
 from dqx_airflow.values.request import selection_of
 from dqx_airflow.values.typed_values import severity_of, share_of, typed_day
@@ -17,6 +17,7 @@ from tests.command_line import dql
 
 CLI = Path(__file__).parents[2] / "dqx_airflow" / "cli"
 _DAYS = {"--date", "--from", "--to", "--today", "--until"}
+_IN_UTC = {"--today", "--until"}
 _RUNS = {"contract test", "explain", "quarantine release", "run"}
 """Commands whose --date may be a range of days."""
 
@@ -27,7 +28,8 @@ def test_every_option_for_a_day_takes_the_same_words() -> None:
         for flag in _DAYS & options.keys():
             if flag == "--date" and name in _RUNS:
                 continue
-            assert getattr(options[flag].type, "func", None) is day, f"{name} {flag}"
+            expected = day_in_utc if flag in _IN_UTC else day
+            assert getattr(options[flag].type, "func", None) is expected, f"{name} {flag}"
 
 
 def test_a_period_has_three_options_everywhere() -> None:

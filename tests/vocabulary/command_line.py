@@ -72,7 +72,7 @@ def _type_of(option: Any) -> str:
         return "switch"
     parser = getattr(option.type, "func", None)
     if parser is not None:
-        return str(parser.__name__)
+        return str(parser.__name__).removesuffix("_in_utc")
     if getattr(option.type, "choices", None):
         return "word"
     names = {"str": "text", "integer range": "number", "int range": "number"}
