@@ -4,12 +4,14 @@ effects on the gate would differ, judged from stored values."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from typing import ClassVar
 
 from dqx_airflow.dql import nodes
+from dqx_airflow.dql.printer import show_watch
+from dqx_airflow.dql.watches import claims_named
 from dqx_airflow.plan.adjustments import active_profiles
 from dqx_airflow.plan.description import describe_term
 from dqx_airflow.plan.model import DEFAULT_COST, Plan, PlannedAssertion
@@ -82,10 +84,34 @@ def changed_assertions(
     for plans in _plans((before.suite, after.suite), around, days):
         for change in _differences(*plans):
             changes.setdefault((change.check, change.name), change)
-    return tuple(
-        _judged(change, before, after) if days else change
-        for change in sorted(changes.values(), key=lambda change: change.after is None)
+    judged = [_judged(change, before, after) if days else change for change in changes.values()]
+    watches = _changed_watches(old or empty, new or empty, changes)
+    return tuple(sorted((*judged, *watches), key=lambda change: change.after is None))
+
+
+def _changed_watches(
+    old: nodes.Suite, new: nodes.Suite, found: Collection[AssertionKey]
+) -> Iterator[ChangedAssertion]:
+    """The watches that differ, unless a claim of theirs about a column is among those found.
+
+    Which columns a watch has claims about is known from a run only.
+    """
+    before, after = (
+        {
+            (check.name.value, watch.dataset.text): watch
+            for check in suite.checks
+            for watch in check.watches
+        }
+        for suite in (old, new)
     )
+    for check, dataset in dict.fromkeys((*after, *before)):
+        was, becomes = (side.get((check, dataset)) for side in (before, after))
+        words = None if was is None else show_watch(was)
+        now = None if becomes is None else show_watch(becomes)
+        about_columns = claims_named(name for among, name in found if among == check)
+        if words != now and dataset not in about_columns:
+            span = None if becomes is None else becomes.span
+            yield ChangedAssertion(check, f"{dataset}.watch", words, now, span)
 
 
 def turned_by_setting(

@@ -165,6 +165,24 @@ def test_each_changed_assertion_names_the_days_that_turn(here: Path, case: str) 
     assert found == expected
 
 
+@pytest.mark.parametrize(
+    ("now", "names"),
+    [
+        ('watch orders drift holidays "US"', []),
+        ('watch orders holidays "US"', ["orders.watch"]),
+        ("watch orders drift", ["orders.watch", "orders.watch.rows"]),
+        ('assert num_rows() > 0 name "a"', ["a", "orders.watch", "orders.watch.rows"]),
+    ],
+)
+def test_a_changed_watch_is_listed_though_no_run_has_shown_its_columns(
+    here: Path, now: str, names: list[str]
+) -> None:
+    suite = 'suite "Watched" {{ check "C" on orders {{ {} }} }}'
+    commit({"suites/orders.dql": suite.format('watch orders drift holidays "US"')})
+    Path("suites/orders.dql").write_text(suite.format(now))
+    assert sorted(change["assertion"] for change in changes()) == names
+
+
 WEAKER = {
     "P3": ("{assert} severity P3", "blocked -> warned on 4 days"),
     "experiment": ("@experimental {assert}", "blocked -> warned on 4 days"),
