@@ -106,6 +106,11 @@ def test_datasets_beside_the_models_are_kept() -> None:
         ((Server("x", "kafka", AT),), None, "does not read the server 'x' of type kafka"),
         ((Server("a", "s3", AT), Server("b", "s3", AT)), None, "choose one of the servers a, b"),
         ((Server("production", "s3", AT),), "prodution", "did you mean 'production'?"),
+        (
+            (Server("a", "local", AT, "x"), Server("a", "local", AT, "y")),
+            "a",
+            "has 2 servers with the name 'a'",
+        ),
     ],
 )
 def test_an_unknown_location_is_reported(

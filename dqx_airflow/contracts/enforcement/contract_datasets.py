@@ -181,16 +181,21 @@ def _columns(given: Any) -> list[str]:
 def _server(contract: elements.Contract, name: str | None) -> elements.Server | None:
     """The server with a name; without a name, the server of a contract that has only one.
 
-    :raises RequestError: the contract has no server with the name.
+    :raises RequestError: the contract has no server with the name, or several.
     """
     if name is None:
         return contract.servers[0] if len(contract.servers) == 1 else None
-    servers = {server.name: server for server in reversed(contract.servers)}
-    if name not in servers:
+    named = [server for server in contract.servers if server.name == name]
+    if not named:
         hint = did_you_mean(name, [server.name for server in contract.servers])
         hint = hint or "the contract has no server: give the datasets"
         raise RequestError(f"the contract {contract.id} has no server '{name}'", hint)
-    return servers[name]
+    if len(named) > 1:
+        raise RequestError(
+            f"the contract {contract.id} has {len(named)} servers with the name '{name}'",
+            "give each of them a name of its own",
+        )
+    return named[0]
 
 
 def _place_of(model: elements.Model, server: elements.Server) -> dict[str, Any] | None:
