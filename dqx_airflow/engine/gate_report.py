@@ -62,7 +62,7 @@ def judge(run: MeasuredRun, measured: MeasuredPart) -> Judged:
     verdicts: Sequence[Verdict] = evaluate(
         plan, scanned, request.skip_dates, now=run.started, sample_rows=request.sample_rows
     )
-    if any(dataset.notes for dataset in run.opened.values()):
+    if any(dataset.notes or dataset.partial for dataset in run.opened.values()):
         verdicts = [
             _with_notes(run.opened, assertion, verdict)
             for assertion, verdict in zip(plan.assertions, verdicts, strict=True)
@@ -90,12 +90,14 @@ def _opened_for(run: MeasuredRun, request: GateRequest) -> dict[str, OpenDataset
 def _with_notes(
     opened: Mapping[str, OpenDataset], assertion: PlannedAssertion, verdict: Verdict
 ) -> Verdict:
-    """The verdict with notes about the columns in the assertion, taken from the datasets."""
+    """The verdict with notes about the datasets, and about the columns in the assertion."""
     is_about_columns = any(one.definition.scan is Scan.SCHEMA for one in assertion.requests)
     notes = [verdict.note] if verdict.note else []
     for name in assertion.datasets:
         if name not in opened:
             continue
+        if (partial := opened[name].partial) is not None:
+            notes.append(partial)
         for column, note in opened[name].notes.items():
             names_column = re.search(rf"\b{re.escape(column)}\b", assertion.expression) is not None
             if names_column if column else is_about_columns:

@@ -13,8 +13,10 @@ DOMAINS = """
 CREATE DOMAIN exact AS numeric(50,10);
 CREATE DOMAIN price AS exact;
 CREATE DOMAIN local_time AS timestamp;
+CREATE DOMAIN amounts AS exact[];
+CREATE TYPE mood AS ENUM ('sad', 'ok');
 """
-"""The types of PostgreSQL that are names for others."""
+"""The types of PostgreSQL that are names for others, and one of its own."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,11 @@ def table(kind: str, name: str = TABLE) -> str:
     return f"CREATE TABLE {name} ({columns});\nINSERT INTO {name} VALUES ({values});\n"
 
 
+def chosen_types(kind: str) -> str:
+    """The option `customSchema` with the types of the table."""
+    return ", ".join(f"{case.column.upper()} {case.data_type}" for case in cases(kind))
+
+
 def values_are_read(kind: str, frame: Any) -> None:
     """Each value is the one of the database; one that Spark cannot hold is an error."""
     types = dict(frame.dtypes)
@@ -59,6 +66,6 @@ def values_are_read(kind: str, frame: Any) -> None:
     for case in found:
         if case.read_as == "error":
             kind = case.data_type.removeprefix("array<")[:4]
-            problem = rf"column {case.column} holds a value that is no {kind}"
+            problem = rf"column {case.column} holds (a value that is no {kind}|an array that does)"
             with pytest.raises(Exception, match=problem):
                 frame.select(case.column).collect()

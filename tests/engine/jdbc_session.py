@@ -20,7 +20,7 @@ from dqx_airflow.engine.session.spark_session import create_session
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import DatasetError, SparkError
 from dqx_airflow.values import GateReport, Outcome
-from tests.engine.database_values import values_are_read
+from tests.engine.database_values import chosen_types, values_are_read
 from tests.engine.lake import request
 
 TODAY = date(2024, 3, 2)
@@ -56,7 +56,10 @@ def main(driver: str, folder: str) -> None:
     days_are_those_of_the_data(spark)
     types_are_kept(spark)
     values_are_read("postgres", rows(spark, table="shop.odd_values"))
-    a_type_of_yours_is_read_as_it_is(spark)
+    chosen = {"customSchema": chosen_types("postgres chosen")}
+    values_are_read("postgres chosen", rows(spark, table="shop.chosen_values", options=chosen))
+    every_type_is_read(spark)
+    hidden_rows_are_reported(spark, Path(folder))
     an_unqualified_table_is_that_of_the_connection(spark)
     long_tables_are_divided(spark)
     nothing_is_reused(spark, Path(folder))
@@ -95,10 +98,23 @@ def types_are_kept(spark: Any) -> None:
     assert (types["at"], types["local"]) == ("timestamp", "timestamp_ntz")
 
 
-def a_type_of_yours_is_read_as_it_is(spark: Any) -> None:
-    found = rows(spark, options={"customSchema": "COST string, amount decimal(38,30)"})
-    row = found.where("id = 1").collect()[0]
-    assert (row.cost, row.amount) == ("$12.34", Decimal("0.125"))
+def every_type_is_read(spark: Any) -> None:
+    """And so is an array of it."""
+    found = rows(spark, table="shop.every_type")
+    assert len(found.columns) > 150
+    assert found.count() == 0
+    found.collect()
+
+
+def hidden_rows_are_reported(spark: Any, folder: Path) -> None:
+    """A role with policies sees a part of a table: what passes is not true of the table."""
+    for table, partial in (("shop.guarded", True), ("shop.same", False)):
+        ref = dataset_ref("orders", {**ORDERS, "table": table})
+        asked = request(folder, 'assert num_rows() == 1 name "one"', [ref], TODAY)
+        report = run_gates([asked], lambda _: spark)[0]
+        notes = {verdict.note for verdict in report.verdicts}
+        expected = f"row security of {table} lets reader see only some of its rows"
+        assert notes == {expected if partial else None}, report.verdicts
 
 
 def an_unqualified_table_is_that_of_the_connection(spark: Any) -> None:
@@ -143,6 +159,10 @@ def problems_are_reported(spark: Any, folder: Path) -> None:
         "no table shop.nothing": {"table": "shop.nothing"},
         "permission denied for table secret": {"table": "shop.secret"},
         r"no table \(SELECT 1\) x": {"table": "(SELECT 1) x"},
+        "customSchema 'id' is not a list of columns": {"options": {"customSchema": "id"}},
+        "cannot make column id array<int>: it is bigint": {
+            "options": {"customSchema": "id array<int>"}
+        },
         "password authentication failed": {"conn_id": "wrong"},
         "neither DQX_CONN_NONE nor": {"conn_id": "none"},
         "com.mysql:mysql-connector-j": {"conn_id": "other"},

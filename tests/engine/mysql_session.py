@@ -16,7 +16,7 @@ from dqx_airflow.engine.session.java import java_environment
 from dqx_airflow.engine.session.spark_session import create_session
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import DatasetError
-from tests.engine.database_values import TABLE, values_are_read
+from tests.engine.database_values import TABLE, chosen_types, values_are_read
 
 TODAY = date(2024, 3, 2)
 
@@ -49,6 +49,8 @@ def main(driver: str) -> None:
     row = rows(spark, table="zero", conn_id="no_zero").first()
     assert (row.d, row.t) == (None, "23:30:00")
     values_are_read("mysql", rows(spark, table=TABLE))
+    chosen = {"customSchema": chosen_types("mysql chosen")}
+    values_are_read("mysql chosen", rows(spark, table="chosen_values", options=chosen))
     with pytest.raises(DatasetError, match="has no table nothing"):
         rows(spark, table="nothing")
     spark.stop()

@@ -52,6 +52,20 @@ SELECT date '2020-01-01' + i, timestamp '2020-01-01' FROM generate_series(0, 199
 INSERT INTO shop.by_day VALUES ('infinity', NULL), (NULL, NULL);
 {DOMAINS}
 {table("postgres", "shop.odd_values")}
+{table("postgres chosen", "shop.chosen_values")}
+-- A column of each type that columns may have, and of arrays of them.
+DO $$ DECLARE columns text; BEGIN
+    SELECT string_agg(format('c%s %s', t.oid, format_type(t.oid, NULL)), ', ') INTO columns
+    FROM pg_type t LEFT JOIN pg_type item ON item.oid = t.typelem
+    WHERE t.typtype IN ('b', 'r', 'm', 'e', 'd') AND coalesce(item.typtype NOT IN ('c', 'p'), true)
+    AND t.typisdefined AND t.typnamespace::regnamespace::text IN ('pg_catalog', 'public')
+    AND t.typname !~ '^(pg_(node_tree|ndistinct|dependencies|mcv_list|brin_)|_?(int2|oid)vector)';
+    EXECUTE 'CREATE TABLE shop.every_type (' || columns || ')';
+END $$;
+CREATE TABLE shop.guarded (id int);
+INSERT INTO shop.guarded VALUES (1), (2);
+ALTER TABLE shop.guarded ENABLE ROW LEVEL SECURITY;
+CREATE POLICY first_row ON shop.guarded USING (id = 1);
 GRANT SELECT ON ALL TABLES IN SCHEMA shop TO reader;
 REVOKE SELECT ON shop.secret FROM reader;
 """

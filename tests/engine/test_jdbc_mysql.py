@@ -17,7 +17,8 @@ from tests.processes import ended
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 # Half an hour on either side of a midnight, for the instants in UTC.
-TABLES = """
+TABLES = (
+    """
 CREATE DATABASE shop;
 USE shop;
 SET SESSION sql_mode = '', time_zone = '+00:00';
@@ -36,7 +37,10 @@ SELECT seq, date '2024-03-01' + interval (seq % 2) day,
 FROM seq_1_to_1000;
 CREATE TABLE zero (id int PRIMARY KEY, d date, t time);
 INSERT INTO zero VALUES (1, '0000-00-00', '23:30:00');
-""" + table("mysql")
+"""
+    + table("mysql")
+    + table("mysql chosen", "chosen_values")
+)
 
 
 def test_days_and_types_are_those_of_the_database(tmp_path: Path) -> None:

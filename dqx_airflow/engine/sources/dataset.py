@@ -100,9 +100,9 @@ class OpenDataset(DatasetFacts):
     `char_types` are the types of the columns whose values Spark pads with spaces, such as
     `char(5)`; they are read without them. `snapshot` and `branch` belong to an Iceberg table.
     `notes` are remarks for verdicts about a column, or, under the empty name, for verdicts about
-    the columns of the dataset. `read_dates` are the dates whose files were read so far, None for
-    all files. `partitions` are the folders of the files. `stored` is set if equal values have
-    another form in the frames than in the files.
+    the columns of the dataset; `partial` is one for all verdicts. `read_dates` are the dates whose
+    files were read so far, None for all files. `partitions` are the folders of the files. `stored`
+    is set if equal values have another form in the frames than in the files.
     """
 
     struct: StructType
@@ -117,6 +117,7 @@ class OpenDataset(DatasetFacts):
     check_files: Callable[[Collection[date | None]], None] | None = None
     last_commit: Callable[[], datetime | None] | None = None
     notes: Mapping[str, str] = field(default_factory=dict)
+    partial: str | None = None
     char_types: Mapping[str, str] = field(default_factory=dict)
     snapshot: int | None = None
     branch: str | None = None

@@ -12,9 +12,10 @@ necessary columns and the days around the dates; Spark decides the rest.
 
 from __future__ import annotations
 
+import logging
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -24,7 +25,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.readwriter import DataFrameReader
-from pyspark.sql.types import DateType, IntegralType, StructField, StructType
+from pyspark.sql.types import DataType, DateType, IntegralType, StructType
 
 from dqx_airflow.datasets.databases import (
     DATABASES,
@@ -32,19 +33,23 @@ from dqx_airflow.datasets.databases import (
     DatabaseKind,
     connection_in,
 )
-from dqx_airflow.datasets.reader_options import given_options
+from dqx_airflow.datasets.reader_options import given_options, option_of
 from dqx_airflow.engine.session.spark_errors import cause_of, spark_failures
+from dqx_airflow.engine.session.spark_versions import type_named
 from dqx_airflow.engine.sources.database_texts import (
     DIVIDING_COLUMN,
-    TextColumn,
+    DatabaseColumns,
+    database_columns,
     selected,
-    text_columns,
-    with_values,
+    type_there,
 )
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn
 from dqx_airflow.errors import DatasetError, RequestError, SparkError
+from dqx_airflow.metrics.sql import quote_name
 from dqx_airflow.values import JDBC, DatasetRef
+
+_log = logging.getLogger("dqx.gate")
 
 _NO_DRIVER = re.compile(r"ClassNotFoundException|No suitable driver")
 _NO_ANSWER = re.compile(
@@ -61,6 +66,9 @@ _NO_TABLE = re.compile(
 
 DIVIDING = ("partitioncolumn", "lowerbound", "upperbound", "numpartitions")
 """The options that define how a read is divided, in lower case."""
+
+_NOT_PASSED = (*DIVIDING, "customschema")
+"""The options that a gate applies itself, in lower case."""
 
 _MOST = 8
 """Each partition needs a connection, and databases allow only a few."""
@@ -90,16 +98,14 @@ def open_database_table(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
         connection = connection_in(os.environ, ref.conn_id or "")
         table = _Table(spark, ref, connection, connection.table_parts(ref.table or ""))
         with table.failures():
-            as_read = table.reader().option("dbtable", table.name).load().schema
-            texts = table.text_columns(as_read)
-            struct = _with_types(as_read, texts)
-            dates = DateColumn.of(ref, struct)
-            divided = table.partition_options(as_read)
+            columns = table.columns()
+            dates = DateColumn.of(ref, columns.struct)
+            divided = table.partition_options(columns.as_read)
     except RequestError as error:
         raise DatasetError(f"dataset '{ref.name}': {error.problem}", error.hint) from None
 
     by = divided.get("partitionColumn") or divided.get("partitioncolumn")
-    divided_by = next((name for name in texts if by and name.lower() == by.lower()), None)
+    divided_by = next((name for name in columns.texts if by and name.lower() == by.lower()), None)
     if divided_by is not None:
         divided = {**divided, "partitionColumn": DIVIDING_COLUMN}
         divided.pop("partitioncolumn", None)
@@ -107,15 +113,19 @@ def open_database_table(spark: SparkSession, ref: DatasetRef) -> OpenDataset:
     def read(wanted: Collection[date | None]) -> DataFrame:
         condition = None if dates is None else days_around(connection.database, dates, wanted)
         place = table.name
-        if condition is not None or texts:
-            columns = selected(connection.database, struct, texts, divided_by) if texts else "*"
+        if condition is not None or columns.are_rewritten:
             where = "" if condition is None else f" WHERE {condition}"
-            place = f"(SELECT {columns} FROM {place}{where}) dqx"  # noqa: S608 (all is quoted)
+            place = table.selection(columns.sql(connection.database, divided_by), where)
         with table.failures():
-            frame = table.reader().options(**divided).option("dbtable", place).load()
-            return with_values(frame, struct.names, texts) if texts else frame
+            reader = table.reader(columns.texts_of_driver).options(**divided)
+            return columns.values_in(reader.option("dbtable", place).load())
 
-    return OpenDataset(ref, struct, read, ref.location, dates)
+    partial = None
+    if columns.hides_rows:
+        whom = connection.user or "the user of the connection"
+        partial = f"row security of {ref.table} lets {whom} see only some of its rows"
+        _log.warning("dataset '%s': %s", ref.name, partial)
+    return OpenDataset(ref, columns.struct, read, ref.location, dates, partial=partial)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,17 +146,27 @@ class _Table:
         """The name of the table, quoted for the database."""
         return ".".join(map(self.database.quoted, self.parts))
 
-    def reader(self) -> DataFrameReader:
+    def selection(self, columns: str, where: str = "") -> str:
+        """A query of the table, as a part of another one."""
+        return f"(SELECT {columns} FROM {self.name}{where}) dqx"  # noqa: S608 (all is quoted)
+
+    def reader(self, as_strings: Collection[str] = ()) -> DataFrameReader:
         """A reader with the credentials of the connection, which Spark displays nowhere; without
-        the options that divide a read."""
+        the options that divide a read.
+
+        :param as_strings: the columns that Spark reads as the strings that the driver writes.
+        """
         connection = self.connection
         options = given_options(self.ref)
+        own = {key: text for key, text in options.items() if key.lower() not in _NOT_PASSED}
+        if as_strings:
+            own["customSchema"] = ", ".join(f"{quote_name(name)} string" for name in as_strings)
         login = {"user": connection.user, "password": connection.password}
         return (
             self.spark.read.format(JDBC)
             .options(**_DEFAULTS)
             .options(**dict(connection.properties))
-            .options(**{key: text for key, text in options.items() if key.lower() not in DIVIDING})
+            .options(**own)
             .options(**_OURS, url=connection.url, driver=self.database.driver)
             .options(**{key: text for key, text in login.items() if text is not None})
         )
@@ -231,19 +251,52 @@ class _Table:
         ranked = sorted((int(row[1]), str(row[0])) for row in self._asked(_INDEXES))
         return next((name for _, name in ranked if _is_divisible(struct, name)), None)
 
-    def text_columns(self, struct: StructType) -> dict[str, TextColumn]:
-        """The columns that the database sends as a string.
+    def columns(self) -> DatabaseColumns:
+        """The columns, and how they are read.
 
-        :param struct: as Spark reads the table.
+        :raises RequestError: `customSchema` is wrong.
         """
-        types = {str(row[0]): str(row[1]) for row in self._asked(_TYPES)}
-        options = {name.lower(): text for name, text in given_options(self.ref).items()}
-        given = set()
-        if custom := options.get("customschema"):
-            chosen = self.spark.createDataFrame([], custom).schema
-            given = {name.lower() for name in chosen.names}
-        turns = self.connection.turns_zero_dates
-        return text_columns(self.database, struct, types, given, turns_zero_dates=turns)
+        rows = self._asked(_TYPES)
+        types = {str(row[0]): type_there(*row[1:4]) for row in rows}
+        as_written = self.reader().option("dbtable", self.name)
+        if any(one.cast_to is not None for one in types.values()):
+            written = selected(self.database, types, types)
+            as_written = self.reader().option("dbtable", self.selection(written))
+        columns = database_columns(
+            self.database,
+            as_written.load().schema,
+            types,
+            self._chosen_types(),
+            turns_zero_dates=self.connection.turns_zero_dates,
+            hides_rows=any(row[4] for row in rows if len(row) > 4),
+        )
+        for name, column in columns.recast.items():
+            read = f"CAST(NULL AS {column.read_as.simpleString()}) AS {quote_name(name)}"
+            try:
+                self.spark.range(0).selectExpr(read).selectExpr(column.value).schema  # noqa: B018
+            except PySparkException:
+                raise RequestError(
+                    f"customSchema cannot make column {name} {column.data_type.simpleString()}: "
+                    f"it is {column.read_as.simpleString()}",
+                    "leave the column out, or write string",
+                ) from None
+        return columns
+
+    def _chosen_types(self) -> dict[str, DataType]:
+        """The types that the user chose, by the columns in lower case."""
+        text = option_of(self.ref, "customSchema")
+        if not text:
+            return {}
+        try:
+            chosen = type_named(f"struct<{text}>")
+        except PySparkException:
+            chosen = None
+        if not isinstance(chosen, StructType):
+            raise RequestError(
+                f"customSchema '{text}' is not a list of columns and types",
+                'write it as "amount decimal(38,30), note string"',
+            )
+        return {field.name.lower(): field.dataType for field in chosen.fields}
 
     def _asked(self, queries: str) -> list[Any]:
         """The answer of the database to the query of its kind; none if its kind has no query."""
@@ -256,16 +309,6 @@ class _Table:
             name=_key_literal(self.parts[-1]),
         )
         return list(self.reader().option("query", query).load().collect())
-
-
-def _with_types(struct: StructType, texts: Mapping[str, TextColumn]) -> StructType:
-    fields = [
-        StructField(field.name, texts[field.name].data_type, field.nullable)
-        if field.name in texts
-        else field
-        for field in struct.fields
-    ]
-    return StructType(fields)
 
 
 def _number(lower: Any, upper: Any, most: int) -> int:
