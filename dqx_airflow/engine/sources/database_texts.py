@@ -322,9 +322,12 @@ def database_columns(
 
 
 def _with_types(struct: StructType, types: Mapping[str, DataType]) -> StructType:
+    """The columns, some with another type; the others keep their metadata, such as `char(5)`."""
     return StructType(
         [
-            StructField(field.name, types.get(field.name, field.dataType), field.nullable)
+            StructField(field.name, types[field.name], field.nullable)
+            if field.name in types
+            else field
             for field in struct.fields
         ]
     )
