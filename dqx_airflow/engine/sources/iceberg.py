@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from dqx_airflow.datasets.reader_options import option_of
+from dqx_airflow.datasets.reader_options import WrongOption, option_of
 from dqx_airflow.engine.session.spark_errors import spark_failures
 from dqx_airflow.values import DatasetRef
 
@@ -26,6 +27,46 @@ _IN_A_NAME = re.compile(
 _OF_TIMES = ("as-of-timestamp", "timestampAsOf")
 _OF_CHANGES = ("start-snapshot-id", "end-snapshot-id", "start-timestamp", "end-timestamp")
 _BRANCH_OF_SESSION = "spark.wap.branch"
+_REFUSALS = (
+    (
+        r"Time travel option `(?P<option>[\w-]+)`.* no longer supported, .*`(?P<instead>\w+)`",
+        "has the option '{option}', which this version of Iceberg does not take",
+        "write {instead}={value} in place of it",
+    ),
+    (
+        r"Cannot use branch \(does not exist\): (?P<missing>.+)",
+        "has no branch '{missing}'",
+        "correct the option 'branch'",
+    ),
+    (
+        r"Cannot find matching snapshot ID or reference name for version (?P<missing>.*)",
+        "has no snapshot, branch or tag '{missing}'",
+        "correct the option 'versionAsOf'",
+    ),
+    (
+        r"Cannot find (a )?snapshot older than (?P<missing>.+)",
+        "has no snapshot as old as {missing}",
+        "give it a later timestamp",
+    ),
+    (
+        r"Can(no|')t time travel in branch",
+        "selects both a branch and a version",
+        "remove the option 'branch', 'versionAsOf' or 'timestampAsOf'",
+    ),
+    (
+        r"Only changelog scans support `start-timestamp`",
+        "selects changes by time, which Iceberg does not read",
+        "write start-snapshot-id and end-snapshot-id",
+    ),
+    (
+        r"Cannot set only `end-snapshot-id`",
+        "has the option 'end-snapshot-id' alone",
+        "write start-snapshot-id, too",
+    ),
+)
+"""Messages of Iceberg about options, what is wrong in the words of a user, and what to write."""
+_OF_ICEBERG = re.compile(r"IllegalArgumentException|org\.apache\.iceberg\.")
+_JAVA = re.compile(r"^\S+ \[JAVA_EXCEPTION\] |^\(?(\w+\.)+\w+\)?:? ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +105,38 @@ def snapshot_read(
     except PySparkException:
         return None, None
     return (int(found[0]["snapshot_id"]), named) if found else (None, None)
+
+
+def refusal_of_options(ref: DatasetRef, message: str) -> WrongOption | None:
+    """What Iceberg refuses about the options of a dataset, in the words of the user; None for an
+    error that is not about them.
+
+    >>> ref = DatasetRef("orders", "/lake/orders", format="iceberg", options=(("tag", "v1"),))
+    >>> said = "Time travel option `tag` is no longer supported, use `versionAsOf` instead"
+    >>> refusal_of_options(ref, said).hint
+    'write versionAsOf=v1 in place of it'
+    """
+    for pattern, problem, hint in _REFUSALS:
+        found = re.search(pattern, message)
+        if found is not None:
+            words = found.groupdict()
+            words["value"] = _in_place_of(ref, words.get("option", ""))
+            return WrongOption(problem.format_map(words), hint.format_map(words))
+    if not ref.options or not _OF_ICEBERG.search(message):
+        return None
+    names = ", ".join(name for name, _ in ref.options)
+    return WrongOption(
+        f"cannot be read with its options: {_JAVA.sub('', message)}", f"check {names}"
+    )
+
+
+def _in_place_of(ref: DatasetRef, option: str) -> str:
+    """The value for an option of Spark in place of one of Iceberg, which has milliseconds."""
+    value = option_of(ref, option) or ""
+    if option != "as-of-timestamp" or not value.isdecimal():
+        return value
+    moment = datetime.fromtimestamp(int(value) / 1000, timezone.utc)
+    return moment.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
 
 
 def table_in(name: str) -> str:

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 from dqx_airflow.datasets.settings import format_of
 from dqx_airflow.engine.session import spark_versions
 from dqx_airflow.engine.session.spark_errors import explain
+from dqx_airflow.engine.sources import iceberg
 from dqx_airflow.engine.sources.broken_lines import located
 from dqx_airflow.engine.sources.listing import absolute, files_at
 from dqx_airflow.errors import DatasetError, first_line
@@ -59,7 +60,12 @@ def unreadable(spark: SparkSession, ref: DatasetRef, error: PySparkException) ->
             f"dataset '{ref.name}' has a duplicate column '{column}' (names are case-insensitive)",
             "rename one of them, or set spark.sql.caseSensitive=true",
         )
-    problem = located(ref, explain(error))
+    message = explain(error)
+    if ref.format == "iceberg" or ref.table is not None:
+        refused = iceberg.refusal_of_options(ref, message)
+        if refused is not None:
+            return DatasetError(f"dataset '{ref.name}' {refused.problem}", refused.hint)
+    problem = located(ref, message)
     return DatasetError(f"dataset '{ref.name}' cannot be read: {problem}", f"check {ref.location}")
 
 
