@@ -144,3 +144,35 @@ def test_other_encodings_and_cut_characters_are_errors_too(
     line = filler.count(b"\n") + 2
     with pytest.raises(DatasetError, match=f"byte 0x{byte.hex().upper()} in line {line}"):
         cities(spark, tmp_path, ("encoding", encoding))
+
+
+ONE_BREAK = [
+    ("\n", "a\r\nb", False),
+    ("\n", "a\rb", False),
+    ("\r\n", "a\nb", False),
+    ("\n", "a\nb", True),
+    ("\r\n", "a\r\nb", True),
+    ("\r\n", "a\rb", True),
+    ("\n", 'say ""hi""\n, a', True),
+    ("\n", 'say ""hi""\r, a', False),
+]
+
+
+@pytest.mark.few(4)
+@pytest.mark.parametrize(("between", "value", "is_read"), ONE_BREAK)
+def test_rows_are_separated_by_the_line_break_between_them(
+    spark: Any, tmp_path: Path, between: str, value: str, is_read: bool
+) -> None:
+    rows = (f'"{value}",1', "b,2", '"c",3', '"d\r\n",4')
+    (tmp_path / "a.csv").write_bytes("".join(row + between for row in rows).encode())
+    options = (("header", "false"), ("multiLine", "true"), ("escape", '"'))
+    schema = "city string, id string"
+    if not is_read:
+        with pytest.raises(
+            DatasetError, match="another line break than the one between"
+        ) as refused:
+            cities(spark, tmp_path, *options, schema=schema)
+        assert "lineSep" in refused.value.hint
+        options = (*options, ("lineSep", between))
+    read = cities(spark, tmp_path, *options, schema=schema)
+    assert [city[:1] for city in read] == [value[:1], "b", "c", "d"]

@@ -71,7 +71,9 @@ def require_text(ref: DatasetRef, location: str, files: Sequence[DataFile]) -> d
         return {}
     _require_lines(ref, options, encoding, codec)
     is_csv = ref.format == "csv"
-    text_format = _TextFormat(encoding, codec, is_csv, is_csv and has_header(ref))
+    is_split = is_csv and is_on(ref, "multiLine") and "linesep" not in options
+    values = _Values.of(options) if is_split else None
+    text_format = _TextFormat(encoding, codec, is_csv, is_csv and has_header(ref), values)
     filled = [file for file in files if file.size > 0]
     try:
         looks = read_each(location, filled, text_format.look)
@@ -124,15 +126,77 @@ class _Look:
     is_whole: bool
 
 
+_LINE_BREAK = re.compile("\r\n|\r|\n")
+
+
+@dataclass(frozen=True, slots=True)
+class _Values:
+    """What surrounds the values of CSV."""
+
+    separator: str
+    quote: str
+    escape: str
+
+    @classmethod
+    def of(cls, options: Mapping[str, str]) -> _Values:
+        separator = options.get("sep") or options.get("delimiter") or ","
+        quote = options.get("quote", '"').strip("\0")
+        escape = options.get("escape", "\\").strip("\0")
+        return cls(separator.replace("\\t", "\t"), quote, escape)
+
+    def fault_of_first_break(self, text: str) -> _Fault | None:
+        """The first line break, if it is within a value and not the one between rows: Spark would
+        separate the rows by it."""
+        first = _LINE_BREAK.search(text)
+        between = self._first_between(text)
+        # Spark reads both ends of `\r\n` where it has seen a `\r`.
+        if first is None or between is None or between in (first[0], f"{first[0]}\n"):
+            return None
+        shown = between.replace("\r", "\\r").replace("\n", "\\n")
+        return _Fault(
+            "has a value with another line break than the one between its rows, before the first "
+            "of these: Spark would separate the rows by it",
+            f'set the option lineSep to the line break between rows: "{shown}"',
+        )
+
+    def _first_between(self, text: str) -> str | None:
+        """The first line break that is not within quotes."""
+        position = 0
+        begins = True
+        while position < len(text):
+            if begins and self.quote and text.startswith(self.quote, position):
+                position = self._end_of_quotes(text, position + 1)
+                begins = False
+            elif found := _LINE_BREAK.match(text, position):
+                return found[0]
+            else:
+                begins = text.startswith(self.separator, position)
+                position += len(self.separator) if begins else 1
+        return None
+
+    def _end_of_quotes(self, text: str, position: int) -> int:
+        """The position behind the closing quote of a value."""
+        while position < len(text):
+            is_escaped = text[position] == self.escape and self.escape != self.quote
+            if is_escaped or text.startswith(self.quote * 2, position):
+                position += 2
+            elif text[position] == self.quote:
+                return position + 1
+            else:
+                position += 1
+        return position
+
+
 @dataclass(frozen=True, slots=True)
 class _TextFormat:
     """The form in which files are to be read: the encoding as a user wrote it, and its name in
-    Python."""
+    Python; with `values`, Spark takes the first line break for the one between rows."""
 
     encoding: str
     codec: str
     is_csv: bool
     has_header: bool
+    values: _Values | None = None
 
     def look(self, system: FileSystem, file: DataFile) -> _Look:
         """Looks for faults in the bytes of a file."""
@@ -144,6 +208,9 @@ class _TextFormat:
             return _Look(None, is_whole=True)
         if fault is None and self.is_csv and _has_nul_bytes(self.codec):
             fault = _nul_bytes(head) or _padding(system, file)
+        if fault is None and self.values is not None:
+            text = head.decode(self.encoding, "ignore").removeprefix("\ufeff")
+            fault = self.values.fault_of_first_break(text)
         return _Look(fault, is_whole=len(head) < HEAD_BYTES)
 
     def _fault_of_head(self, head: bytes) -> _Fault | None:
