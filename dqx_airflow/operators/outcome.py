@@ -107,7 +107,7 @@ def _datasets(reports: Sequence[GateReport]) -> tuple[DatasetSnapshot, ...]:
 def _joined(items: Sequence[DatasetSnapshot]) -> DatasetSnapshot:
     """One snapshot of a dataset on several dates; of one without dates, which all have read."""
     if len({snapshot.condition for snapshot in items}) == 1:
-        return items[0]
+        return replace(items[0], promotion=_last_promotion(items))
     return replace(
         items[0],
         rows=_sum([snapshot.rows for snapshot in items]),
@@ -118,15 +118,24 @@ def _joined(items: Sequence[DatasetSnapshot]) -> DatasetSnapshot:
     )
 
 
-def _joined_promotion(items: Sequence[DatasetSnapshot]) -> Promotion | None:
-    """The promotion of a dataset with the rows of all dates; None without any."""
+def _last_promotion(items: Sequence[DatasetSnapshot]) -> Promotion | None:
+    """The last promotion of a dataset, which is blocked if one of them is; None without any."""
     promotions = [snapshot.promotion for snapshot in items if snapshot.promotion is not None]
     if not promotions:
         return None
     return replace(
         max(promotions, key=lambda promotion: promotion.version),
-        rows=sum(promotion.rows for promotion in promotions),
         is_blocked=any(promotion.is_blocked for promotion in promotions),
+    )
+
+
+def _joined_promotion(items: Sequence[DatasetSnapshot]) -> Promotion | None:
+    """The last promotion of a dataset, with the rows of all dates; None without any."""
+    last = _last_promotion(items)
+    promotions = [snapshot.promotion for snapshot in items if snapshot.promotion is not None]
+    return last and replace(
+        last,
+        rows=sum(promotion.rows for promotion in promotions),
         left_out=sum(promotion.left_out for promotion in promotions),
     )
 
