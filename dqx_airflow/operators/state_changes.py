@@ -77,9 +77,9 @@ def _is_let_through(own: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
     from dqx_airflow.results.incidents import is_let_through
     from dqx_airflow.values import Outcome, Severity
 
-    if own["outcome"] == Outcome.ACCEPTED or not own["worst_severity"]:
+    if own["outcome"] == Outcome.ACCEPTED or not own["failed_severity"]:
         return False
-    return is_let_through(Severity(own["worst_severity"]), Severity(earlier["fail_on"]))
+    return is_let_through(Severity(own["failed_severity"]), Severity(earlier["fail_on"]))
 
 
 def _has_new_faults(select: Any, own: Mapping[str, Any], earlier: Mapping[str, Any]) -> bool:
@@ -135,7 +135,7 @@ def _runs_until(
     if ti.map_index is not None and ti.map_index >= 0:
         where.append(of_instance(ti.map_index))
     columns = ["run_id", "scheduler_run", "attempt", "attempt_id", "outcome", "finished_at"]
-    columns += ["fail_on", "worst_severity", "gate", "dataset_date", "slice", "answered", PARTIAL]
+    columns += ["fail_on", "failed_severity", "gate", "dataset_date", "slice", "answered", PARTIAL]
     order = f'ORDER BY "finished_at" DESC LIMIT {_MOST_RUNS}'
     runs: Sequence[Mapping[str, Any]] = select(RUNS, columns, where, order)
     return runs

@@ -185,7 +185,7 @@ class Incident:
         if self.repair is not None:
             if self.repair.outcome is Outcome.ACCEPTED:
                 return ACCEPTED
-            is_let = is_let_through(self.repair.worst_severity, self.last.fail_on)
+            is_let = is_let_through(self.repair.failed_severity, self.last.fail_on)
             return Outcome.WARNED.value if is_let else "repaired"
         if self.closing is not None:
             return CLOSED
@@ -227,14 +227,14 @@ class Incident:
         return self.ended_at - self.detected_at if self.ended_at else None
 
 
-def is_let_through(worst: Severity | None, before: Severity) -> bool:
+def is_let_through(failed: Severity | None, before: Severity) -> bool:
     """Whether a run that does not stop has a failure of a severity that stopped the gate before: a
     waiver covers it, or the gate is less strict now.
 
-    :param worst: the severity of its worst failure; None without any.
+    :param failed: its `failed_severity`.
     :param before: the `fail_on` of the run that stopped.
     """
-    return worst is not None and worst.at_least(before)
+    return failed is not None and failed.at_least(before)
 
 
 def incidents_of(

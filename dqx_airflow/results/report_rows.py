@@ -29,7 +29,8 @@ from dqx_airflow.values.report import Acceptance
 class RunRow:
     """A run in a list of runs. `assertions` counts all of them, `errors` those that could not be
     evaluated; `worst` is None if everything passed or was skipped. `partial` describes the
-    selection, None if nothing was left out. `slice` and `job` are those of the report."""
+    selection, None if nothing was left out. `slice`, `job` and `failed_severity` are those of the
+    report; of an earlier version, the last is None."""
 
     run_id: str
     run_key: values.RunKey
@@ -49,6 +50,7 @@ class RunRow:
     partial: values.PartialRun | None = None
     slice: str | None = None
     job: str | None = None
+    failed_severity: values.Severity | None = None
 
 
 def gate_without_suite(gate: str, suite: str, job: str | None) -> str:
@@ -106,6 +108,7 @@ def run_row(report: values.GateReport) -> dict[str, Any]:
         "ansi": report.ansi,
         "engine_proof": report.engine_proof,
         "job": report.job,
+        "failed_severity": report.failed_severity.value if report.failed_severity else None,
     }
 
 
@@ -343,7 +346,10 @@ def run_from_row(run: Row) -> RunRow:
 
     :raises ValueError: the row contains what no report contains.
     """
-    severity = run.get("worst_severity")
+    worst, failed = (
+        values.Severity(found) if (found := run.get(column)) else None
+        for column in ("worst_severity", "failed_severity")
+    )
     return RunRow(
         run_id=run["run_id"],
         run_key=_run_key(run),
@@ -357,12 +363,13 @@ def run_from_row(run: Row) -> RunRow:
         skipped=run["skipped"],
         errors=run["errors"],
         worst=run.get("worst"),
-        worst_severity=values.Severity(severity) if severity else None,
+        worst_severity=worst,
         started_at=as_utc(run["started_at"]),
         finished_at=as_utc(run["finished_at"]),
         partial=_partial(run),
         slice=run.get("slice"),
         job=run.get("job"),
+        failed_severity=failed,
     )
 
 

@@ -489,6 +489,19 @@ class GateReport:
                 ranked = self.not_evaluated + failed + errors
         return ranked[0] if ranked else None
 
+    @property
+    def failed_severity(self) -> Severity | None:
+        """The severity of the worst failure or error, whatever lets it through; None without any.
+
+        Experimental assertions are left out: what they find has never stopped the gate.
+        """
+        bad = *self.with_status(Status.FAILED), *self.with_status(Status.ERROR)
+        return min(
+            (verdict.severity for verdict in bad if not verdict.is_experimental),
+            key=[*Severity].index,
+            default=None,
+        )
+
     def count(self, status: Status) -> int:
         """The number of verdicts with a status."""
         return len(self.with_status(status))

@@ -571,6 +571,10 @@ def test_a_pass_with_a_failure_as_severe_as_before_is_sent_as_what_it_is(
     bad = failing(report_of("blocked", 3), "a", severity=severity)
     milder = failing(report_of("warned", 4), "a", severity=Severity.P2)
     assert changed([bad], [milder]).payload["recovered"]
+    bad = failing(report_of("blocked", 5), "a", severity=severity)
+    tried = failing(report_of("warned", 6), "drafted", severity=severity)
+    of_experiment = tuple(replace(one, is_experimental=True) for one in tried.verdicts)
+    assert changed([bad], [replace(tried, verdicts=of_experiment)]).payload["recovered"]
 
 
 def test_what_is_accepted_after_a_question_is_a_recovery_and_what_is_void_is_no_news(

@@ -77,7 +77,7 @@ def test_data_that_still_fails_is_not_called_repaired(
     outcome: Outcome, worst: Severity | None, fail_on: Severity, status: str
 ) -> None:
     bad = replace(_line(0, "B", 1), fail_on=Severity.P1)
-    good = replace(_line(1, "P", 1), outcome=outcome, worst_severity=worst, fail_on=fail_on)
+    good = replace(_line(1, "P", 1), outcome=outcome, failed_severity=worst, fail_on=fail_on)
     (incident,) = incidents_of([bad, good])
     assert (incident.is_open, incident.status) == (False, status)
 
