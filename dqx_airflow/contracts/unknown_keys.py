@@ -109,8 +109,13 @@ def undefined_keys(
     found = tuple(dict.fromkeys(walk.below(root, (schema,))))
     # A definition is visited at each of its uses: a use that names the right key is more precise.
     named = {(key.span.file, key.path) for key in found if key.is_check and key.meant}
-    unknown = (key for key in found if key.meant or (key.span.file, key.path) not in named)
-    return UndefinedKeys(tuple(unknown), frozenset(walk.own))
+    unknown = (
+        key
+        for key in found
+        if (place := (key.span.file, key.path)) not in walk.defined
+        and (key.meant or place not in named)
+    )
+    return UndefinedKeys(tuple(unknown), frozenset(walk.own - walk.defined))
 
 
 def meant_key(key: str, known: Collection[str], *, is_open: bool = False) -> str | None:
@@ -360,6 +365,9 @@ class _Walk:
     """The different unknown keys so far."""
     own: set[Position] = field(default_factory=set)
     """The positions of the keys of users so far."""
+    defined: set[Position] = field(default_factory=set)
+    """The positions of defined keys so far: that of a definition may be one only where it is used,
+    such as `quality` for a field."""
 
     def below(self, node: Node, parts: tuple[Any, ...]) -> Iterator[UnknownKey]:
         parts = tuple(self._alternatives(parts))
@@ -386,6 +394,7 @@ class _Walk:
         for key, entry in node.entries.items():
             schemas = keys.schemas_of(key)
             if schemas is not None:
+                self.defined.add(_position(entry.node))
                 yield from self.below(entry.node, schemas)
             elif not keys.are_described:
                 yield from self.below(entry.node, keys.additional)

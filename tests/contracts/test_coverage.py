@@ -178,6 +178,21 @@ definitions:
     assert found["definitions.d.pattern"].treatment is Treatment.CHECKED
 
 
+@pytest.mark.parametrize("is_used", [True, False])
+def test_a_key_of_fields_is_known_in_a_definition_that_a_field_uses(is_used: bool) -> None:
+    rule = "{type: library, metric: invalidValues, arguments: {validValues: [a]}, mustBe: 0}"
+    used = "a: {$ref: '#/definitions/d'}" if is_used else "a: {type: string}"
+    contract = read(
+        "dataContractSpecification: 1.2.1\nid: r\ninfo: {title: R, version: 1.0.0}\n"
+        f"models: {{m: {{fields: {{{used}}}}}}}\n"
+        f"definitions: {{d: {{type: string, quality: [{rule}]}}}}\n"
+    )
+    reasons = [left.reason for left in compile_contract(contract).unenforced]
+    assert reasons == ([] if is_used else ["the key 'quality' is unknown here"])
+    limit = next(clause for clause in covered(contract) if clause.path.endswith("].mustBe"))
+    assert limit.treatment is (Treatment.CHECKED if is_used else Treatment.UNSUPPORTED)
+
+
 @pytest.mark.parametrize("place", ["#/definitions/d", "defs.yaml#/definitions/d"])
 def test_a_misspelled_constraint_of_a_definition_is_not_checked(place: str, tmp_path: Path) -> None:
     definitions = "definitions: {d: {type: string, requried: true}}\n"
