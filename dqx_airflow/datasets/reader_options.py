@@ -73,6 +73,8 @@ _TRAVELS = MappingProxyType({"versionasof": "version", "timestampasof": "timesta
 _TRUE_ANYWAY = (("header", "true"),)
 """Options that are accepted for any format, and are true where files name their columns
 themselves."""
+_CHANGES_BY_TIME = ("start-timestamp", "end-timestamp")
+"""Options for logs of changes. A read of the table passes over them, or fails, by its version."""
 _PASSES_OVER = ("ignorecorruptfiles", "ignoremissingfiles", "ignoreinvalidpartitionpaths")
 """Options with which Spark skips unreadable files instead of failing."""
 _HADOOP = re.compile(r"(?!spark\.)\w[\w-]*\.")
@@ -171,6 +173,9 @@ def _wrong_for_source(ref: DatasetRef, name: str, value: str) -> WrongOption | N
         return of_delta_table(name)
     is_known_source = ref.path is not None or ref.format == JDBC
     known = _KNOWN.get(ref.format, ()) if is_known_source else _OF_ANY
+    if name.lower() in _CHANGES_BY_TIME and (ref.format == "iceberg" or not is_known_source):
+        problem = f"has the option '{name}', by which Iceberg selects no rows"
+        return WrongOption(problem, "write start-snapshot-id and end-snapshot-id")
     if ref.format == JDBC and _plain(name) in _OF_GATES:
         problem = f"has the option '{name}', which a gate sets itself"
         return WrongOption(problem, "remove it; what the driver needs is part of the connection")

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from dqx_airflow.datasets.reader_options import wrong_option
 from dqx_airflow.engine.sources.iceberg import refusal_of_options
 from dqx_airflow.values import DatasetRef
 
@@ -70,3 +73,14 @@ def test_other_errors_keep_their_words() -> None:
     assert refusal_of_options(without, OWN + "Table does not exist") is None
     given = DatasetRef("orders", "/orders", format="iceberg", options=(("branch", "a"),))
     assert refusal_of_options(given, "[PATH_NOT_FOUND] no such path") is None
+
+
+@pytest.mark.parametrize("option", ["start-timestamp", "end-timestamp"])
+@pytest.mark.parametrize(
+    "ref", [DatasetRef("o", "/o", format="iceberg"), DatasetRef("o", table="lake.shop.orders")]
+)
+def test_an_option_that_a_read_passes_over_is_refused(ref: DatasetRef, option: str) -> None:
+    wrong = wrong_option(replace(ref, options=((option, "1711929600000"),)))
+    assert wrong is not None
+    assert wrong.problem == f"has the option '{option}', by which Iceberg selects no rows"
+    assert wrong.hint == "write start-snapshot-id and end-snapshot-id"

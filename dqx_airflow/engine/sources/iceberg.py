@@ -25,7 +25,7 @@ _IN_A_NAME = re.compile(
 )
 """The last part of the name of a table in Spark, which selects rows."""
 _OF_TIMES = ("as-of-timestamp", "timestampAsOf")
-_OF_CHANGES = ("start-snapshot-id", "end-snapshot-id", "start-timestamp", "end-timestamp")
+_OF_CHANGES = ("start-snapshot-id", "end-snapshot-id")
 _BRANCH_OF_SESSION = "spark.wap.branch"
 _REFUSALS = (
     (
@@ -52,11 +52,6 @@ _REFUSALS = (
         r"Can(no|')t time travel in branch",
         "selects both a branch and a version",
         "remove the option 'branch', 'versionAsOf' or 'timestampAsOf'",
-    ),
-    (
-        r"Only changelog scans support `start-timestamp`",
-        "selects changes by time, which Iceberg does not read",
-        "write start-snapshot-id and end-snapshot-id",
     ),
     (
         r"Cannot set only `end-snapshot-id`",
