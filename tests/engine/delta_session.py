@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import DeltaTable, Schema, write_deltalake
 
 from dqx_airflow.api.validated import read_validated
 from dqx_airflow.engine.job import run_gates
@@ -203,6 +203,7 @@ def promotions(spark: Any, folder: str) -> None:
     slices(spark, gate)
     race(spark, gate)
     padded(spark, gate, folder)
+    numbered(spark, gate, folder)
     ages(spark, gate)
     gate = replace(gate, run_key=replace(gate.run_key, scheduler_run="later"))
     spark.sql(f"INSERT INTO delta.`{staged}` VALUES (500, DATE'{TODAY}')")
@@ -295,6 +296,26 @@ def padded(spark: Any, gate: GateRequest, folder: str) -> None:
         assert report.outcome is outcome, report.verdicts
         there = spark.read.format("delta").load(target).collect()
         assert sorted(row.id for row in there) == [1, 2]
+
+
+def numbered(spark: Any, gate: GateRequest, folder: str) -> None:
+    """Into a table of the catalog whose rows Delta numbers: refused at once, if it always does."""
+    for kind, is_refused in (("always", True), ("by_default", False)):
+        place = f"{folder}/numbered_{kind}"
+        number = {"delta.identity.start": 1, "delta.identity.step": 1}
+        number["delta.identity.allowExplicitInsert"] = not is_refused
+        columns = [
+            {"name": "id", "type": "integer", "nullable": True, "metadata": number},
+            {"name": "ds", "type": "date", "nullable": True, "metadata": {}},
+        ]
+        struct = json.dumps({"type": "struct", "fields": columns})
+        DeltaTable.create(place, Schema.from_json(struct))
+        spark.sql(f"CREATE TABLE numbered_{kind} USING delta LOCATION '{place}'")
+        promoting = replace(gate, promote_to=(("orders", f"numbered_{kind}"),))
+        reason = run_gates([promoting], lambda _: spark)[0].verdicts[-1].reason or ""
+        assert ("its column 'id' is GENERATED ALWAYS AS IDENTITY" in reason) is is_refused, reason
+        if is_refused:
+            assert DeltaTable(place).version() == 0
 
 
 def ages(spark: Any, gate: GateRequest) -> None:
