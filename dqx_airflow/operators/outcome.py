@@ -120,7 +120,7 @@ def _joined(items: Sequence[DatasetSnapshot]) -> DatasetSnapshot:
 
 def _last_promotion(items: Sequence[DatasetSnapshot]) -> Promotion | None:
     """The last promotion of a dataset, which is blocked if one of them is; None without any."""
-    promotions = [snapshot.promotion for snapshot in items if snapshot.promotion is not None]
+    promotions = _promotions(items)
     if not promotions:
         return None
     return replace(
@@ -132,12 +132,18 @@ def _last_promotion(items: Sequence[DatasetSnapshot]) -> Promotion | None:
 def _joined_promotion(items: Sequence[DatasetSnapshot]) -> Promotion | None:
     """The last promotion of a dataset, with the rows of all dates; None without any."""
     last = _last_promotion(items)
-    promotions = [snapshot.promotion for snapshot in items if snapshot.promotion is not None]
-    return last and replace(
+    if last is None:
+        return None
+    promotions = _promotions(items)
+    return replace(
         last,
         rows=sum(promotion.rows for promotion in promotions),
         left_out=sum(promotion.left_out for promotion in promotions),
     )
+
+
+def _promotions(items: Sequence[DatasetSnapshot]) -> list[Promotion]:
+    return [snapshot.promotion for snapshot in items if snapshot.promotion is not None]
 
 
 def _sum(numbers: Sequence[int | None]) -> int | None:

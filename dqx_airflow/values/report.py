@@ -496,11 +496,8 @@ class GateReport:
         Experimental assertions are left out: what they find has never stopped the gate.
         """
         bad = *self.with_status(Status.FAILED), *self.with_status(Status.ERROR)
-        return min(
-            (verdict.severity for verdict in bad if not verdict.is_experimental),
-            key=[*Severity].index,
-            default=None,
-        )
+        severities = (verdict.severity for verdict in bad if not verdict.is_experimental)
+        return min(severities, key=lambda severity: severity.value, default=None)  # P0 is the worst
 
     def count(self, status: Status) -> int:
         """The number of verdicts with a status."""
