@@ -20,7 +20,13 @@ from dqx_airflow import values
 from dqx_airflow.datasets.write_locations import check_locations, check_promotion, check_quarantine
 from dqx_airflow.diagnostics.verdicts import draw_report
 from dqx_airflow.engine.batch_job import Deliver, run_batch
-from dqx_airflow.engine.job_parts import JobPart, parts_of, with_labels, with_watched_columns
+from dqx_airflow.engine.job_parts import (
+    JobPart,
+    parts_of,
+    require_assertions,
+    with_labels,
+    with_watched_columns,
+)
 from dqx_airflow.engine.proof.engine_key import known_engine
 from dqx_airflow.engine.run_events import message_of, run_events
 from dqx_airflow.engine.scan.states import StateCache, StateStore
@@ -165,9 +171,11 @@ def run_gates(
     store.check_writable()
     results = StoredResults(first.results_root, storage_options_of(os.environ))
     receipts = ReceiptWriter(results, signing_key(os.environ))
+    planned = parts_of(requests)
+    require_assertions(planned)
     parts: Sequence[JobPart] = [
         replace(part, decisions=decisions_on(results, part.request.run_key, part.request.slice))
-        for part in parts_of(requests)
+        for part in planned
     ]
     started = _now()
     with run_events({part.run_id: part.request for part in parts}, started, store) as end:

@@ -211,6 +211,24 @@ def with_watched_columns(
     )
 
 
+def require_assertions(parts: Sequence[JobPart]) -> None:
+    """Refuses to promote a dataset of which the gate would judge nothing but that it has rows: one
+    that only serves to look up the values of another one. What a selection leaves out may be
+    promoted, as `promote_partial` says.
+
+    :raises RequestError: there is one.
+    """
+    stated = [one for part in parts for one in part.plan.assertions if not one.is_implicit]
+    measured = {name for assertion in stated for name in assertion.datasets}
+    whole = [part.request for part in parts if part.request.selection is None]
+    for name, target in (pair for request in whole for pair in request.promote_to):
+        if name not in measured:
+            raise RequestError(
+                f"dataset '{name}' would be promoted to {target}, and no assertion is about it",
+                "add a check on it, or remove it from promote_to",
+            )
+
+
 def _require_same_datasets(parts: Sequence[JobPart]) -> None:
     """Rejects two datasets with one name: only one of them would be read.
 

@@ -21,9 +21,10 @@ from dqx_airflow.values import (
     Promotion,
     Selection,
     Severity,
+    Status,
 )
 from tests.command_line import dql
-from tests.made_reports import report_at
+from tests.made_reports import report_at, verdict_of
 
 catalogs = pytest.importorskip("pyiceberg.catalog")
 pa = pytest.importorskip("pyarrow")
@@ -85,6 +86,7 @@ def forward(*arguments: str, code: int = 0, name: str = TABLE) -> str:
 
 
 RUN_ID = "01939b7e-0000-7000-8000-000000000001"
+ABOUT_ORDERS = verdict_of("enough")
 
 
 def reading(location: str, snapshot: int | None, branch: str | None = "audit") -> DatasetSnapshot:
@@ -95,7 +97,8 @@ def reading(location: str, snapshot: int | None, branch: str | None = "audit") -
 def ran(table: Any, **changes: Any) -> str:
     """The id of a run that read the branch, as written to the store."""
     read = reading(table.location(), head(table, "audit"))
-    report = report_at(LONG_AGO, **{"datasets": (read,), "run_id": RUN_ID, **changes})
+    given = {"verdicts": (ABOUT_ORDERS,), "datasets": (read,), "run_id": RUN_ID, **changes}
+    report = report_at(LONG_AGO, **given)
     ResultsStore("results").write(report)
     return report.run_id[:8]
 
@@ -184,8 +187,10 @@ def test_the_name_of_the_table_in_spark_is_known(table: Any) -> None:
 def test_a_run_that_compares_both_branches_vouches_for_what_it_read(table: Any) -> None:
     both = (reading(table.location(), head(table), "main"),)
     table.append(rows(2), branch="audit")
-    both += (reading(table.location(), head(table, "audit")),)
-    forward("--run", ran(table, datasets=both), "--results-root", "results")
+    of_audit = reading(table.location(), head(table, "audit"))
+    both += (replace(of_audit, name="audited"),)
+    verdicts = (verdict_of("same", datasets=("orders", "audited")),)
+    forward("--run", ran(table, datasets=both, verdicts=verdicts), "--results-root", "results")
     assert ids(table) == [1, 2]
 
 
@@ -254,6 +259,18 @@ OBJECTIONS: dict[str, tuple[Callable[[Any], dict[str, Any]], str]] = {
     "of another branch": (
         lambda table: {"datasets": (reading(table.location(), head(table), "main"),)},
         r"has read snapshot \d+ of main, and branch audit has snapshot \d+",
+    ),
+    "that only looked up its values": (
+        lambda _: {"verdicts": (verdict_of("known_orders", datasets=("items",)),)},
+        "has read sales.orders, but no assertion about it was evaluated",
+    ),
+    "that has only seen its strings": (
+        lambda _: {"verdicts": (replace(ABOUT_ORDERS, check="implicit"),)},
+        "has read sales.orders, but no assertion about it was evaluated",
+    ),
+    "whose assertions were skipped": (
+        lambda _: {"verdicts": (replace(ABOUT_ORDERS, status=Status.SKIPPED),)},
+        "has read sales.orders, but no assertion about it was evaluated",
     ),
     "of a snapshot that is not known": (
         lambda table: {"datasets": (reading(table.location(), None, None),)},

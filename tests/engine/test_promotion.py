@@ -108,6 +108,25 @@ def test_blocked_or_broken_data_is_not_promoted(
     assert not Path(target).exists()
 
 
+def test_rows_that_no_assertion_is_about_are_not_promoted(
+    run: Run, gate: GateRequest, orders: DatasetRef, target: str, tmp_path: Path
+) -> None:
+    customers = replace(delta(tmp_path, "customers", ORDERS), date_column="ds")
+    looks_up = suite(gate, "assert values(id) in values(id, dataset customers)")
+    silver = str(tmp_path / "silver" / "customers")
+    two = replace(looks_up, datasets=(orders, customers), promote_to=(("customers", silver),))
+    with pytest.raises(RequestError) as refused:
+        run(two)
+    assert str(refused.value).startswith(
+        f"dataset 'customers' would be promoted to {silver}, and no assertion is about it"
+    )
+    assert not Path(silver).exists()
+    both = suite(two, "assert num_rows(dataset customers) == num_rows(dataset orders)")
+    text = both.suite.text.replace("on orders", "on orders, customers")
+    run(replace(both, suite=replace(both.suite, text=text)))
+    assert rows(silver) == OF_TODAY
+
+
 REQUIRED = f"@required {BLOCKS}"
 STRICT = "assert num_rows() > 9 severity P0"
 
@@ -454,8 +473,10 @@ def test_nothing_is_promoted_if_one_of_several_targets_rejects_its_rows(
     other = str(tmp_path / "silver" / "customers")
     write_deltalake(other, pa.table({"name": ["Ada"]}))
     customers = delta(tmp_path, "customers", pa.table({"id": [1]}))
+    text = gate.suite.text.replace("}", f'}}\n check "Others" on customers {{ {PASSES} }}', 1)
     both = replace(
         gate,
+        suite=replace(gate.suite, text=text),
         datasets=(*gate.datasets, customers),
         promote_to=(("orders", target), ("customers", other)),
     )

@@ -13,12 +13,13 @@ from dqx_airflow.cli.exit_codes import EXIT_FAILED
 from dqx_airflow.cli.results import find_run
 from dqx_airflow.cli.stores import ResultsRootOption, results_of
 from dqx_airflow.diagnostics.diagnostic import did_you_mean
+from dqx_airflow.dql.checks.suite import IMPLICIT_CHECK
 from dqx_airflow.errors import DqxError, RequestError, first_line
 from dqx_airflow.limits import LARGEST_ID
 from dqx_airflow.lineage.names import location_of, trimmed_location
 from dqx_airflow.results.decisions import judged
 from dqx_airflow.results.query import RunsWanted, StoredResults
-from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome
+from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Status
 from dqx_airflow.values.redact import redact
 
 _SELECTION = re.compile(r"\.(branch|tag|snapshot_id)_\w+$")
@@ -162,6 +163,19 @@ def _reads(report: GateReport, table: Any) -> list[DatasetSnapshot]:
     return [one for one in report.datasets if _is_of(one, name, place)]
 
 
+def _checked(report: GateReport, table: Any) -> list[DatasetSnapshot]:
+    """Of these, the ones that an assertion of the suite or a clause has measured: another one was
+    read to look up the values of other datasets."""
+    judged = (Status.PASSED, Status.FAILED)
+    measured = {
+        name
+        for verdict in report.verdicts
+        if verdict.status in judged and verdict.check != IMPLICIT_CHECK
+        for name in verdict.datasets
+    }
+    return [one for one in _reads(report, table) if one.name in measured]
+
+
 def _stops(report: GateReport, table: Any, head: int) -> bool:
     """Whether a report is bad, and about the snapshot `head` of a table, as far as it is known."""
     is_bad = report.outcome in (Outcome.BLOCKED, Outcome.BROKEN)
@@ -170,7 +184,7 @@ def _stops(report: GateReport, table: Any, head: int) -> bool:
 
 def _words_about(report: GateReport, table: Any, head: int) -> str:
     """What a run has checked of the snapshot `head`."""
-    rows = [one.condition for one in _reads(report, table) if one.snapshot == head]
+    rows = [one.condition for one in _checked(report, table) if one.snapshot == head]
     words = f"checked by run {report.run_id[:8]}"
     if None in rows:
         return words
@@ -190,8 +204,10 @@ def _objection(report: GateReport, table: Any, branch: str, head: int) -> str | 
     left_out = [one.promotion.left_out for one in read if one.promotion is not None]
     if any(left_out):
         return f"is {report.outcome} only without {sum(left_out)} bad rows, which the branch has"
-    if any(one.snapshot == head for one in read):
+    if any(one.snapshot == head for one in _checked(report, table)):
         return None
+    if any(one.snapshot == head for one in read):
+        return f"has read {'.'.join(table.name())}, but no assertion about it was evaluated"
     known = [one for one in read if one.snapshot is not None]
     if not known:
         return (
