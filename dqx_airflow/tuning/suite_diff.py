@@ -10,7 +10,7 @@ from datetime import date, timedelta
 from typing import ClassVar
 
 from dqx_airflow.dql import nodes
-from dqx_airflow.dql.printer import show_watch
+from dqx_airflow.dql.printer import show, show_constant, show_watch
 from dqx_airflow.dql.watches import claims_named
 from dqx_airflow.plan.adjustments import active_profiles
 from dqx_airflow.plan.description import describe_term
@@ -85,8 +85,11 @@ def changed_assertions(
         for change in _differences(*plans):
             changes.setdefault((change.check, change.name), change)
     judged = [_judged(change, before, after) if days else change for change in changes.values()]
-    watches = _changed_watches(old or empty, new or empty, changes)
-    return tuple(sorted((*judged, *watches), key=lambda change: change.after is None))
+    others = (
+        *_changed_watches(old or empty, new or empty, changes),
+        *_changed_bounds(old or empty, new or empty),
+    )
+    return tuple(sorted((*judged, *others), key=lambda change: change.after is None))
 
 
 def _changed_watches(
@@ -112,6 +115,28 @@ def _changed_watches(
         if words != now and dataset not in about_columns:
             span = None if becomes is None else becomes.span
             yield ChangedAssertion(check, f"{dataset}.watch", words, now, span)
+
+
+def _changed_bounds(old: nodes.Suite, new: nodes.Suite) -> Iterator[ChangedAssertion]:
+    """The constants with which the tuner may do something else: their bounds decide no day, and an
+    approved proposal keeps within them."""
+    before, after = (
+        {
+            constant.name.text: (show_constant(constant), constant)
+            for constant in suite.constants
+            if constant.bounds is not None
+        }
+        for suite in (old, new)
+    )
+    for name in dict.fromkeys((*after, *before)):
+        was, becomes = (side.get(name, (None, None)) for side in (before, after))
+        if _bounds_in_words(was[1]) != _bounds_in_words(becomes[1]):
+            span = None if becomes[1] is None else becomes[1].span
+            yield ChangedAssertion("", f"{name}.tunable", was[0], becomes[0], span)
+
+
+def _bounds_in_words(constant: nodes.Constant | None) -> list[str]:
+    return [] if constant is None else [show(bound) for bound in constant.bounds or ()]
 
 
 def turned_by_setting(

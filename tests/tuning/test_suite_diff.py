@@ -126,7 +126,7 @@ TURNS = {
     "a limit in other units": (
         "MAX_NULLS = 5% tunable [0%, 50%]",
         "MAX_NULLS = 5 tunable [0, 50]",
-        {NULLS: {"blocked -> passed": ["02"]}},
+        {NULLS: {"blocked -> passed": ["02"]}, "MAX_NULLS.tunable": {}},
     ),
     "a band of the past instead of a limit": (
         "num_rows() >= LEAST",
@@ -181,6 +181,26 @@ def test_a_changed_watch_is_listed_though_no_run_has_shown_its_columns(
     commit({"suites/orders.dql": suite.format('watch orders drift holidays "US"')})
     Path("suites/orders.dql").write_text(suite.format(now))
     assert sorted(change["assertion"] for change in changes()) == names
+
+
+@pytest.mark.parametrize(
+    ("now", "shown"),
+    [
+        ("5 tunable [1, 9]", []),
+        ("5 tunable [ 1 , 9 ]", []),
+        ("5 tunable [1, 90]", [("5 tunable [1, 9]", "5 tunable [1, 90]")]),
+        ("5", [("5 tunable [1, 9]", None)]),
+    ],
+)
+def test_changed_bounds_of_a_constant_are_listed(
+    here: Path, now: str, shown: list[tuple[str, str | None]]
+) -> None:
+    suite = 'suite "S" {{ const LEAST = {} check "C" on orders {{ assert num_rows() > LEAST }} }}'
+    commit({"suites/orders.dql": suite.format("5 tunable [1, 9]")})
+    Path("suites/orders.dql").write_text(suite.format(now))
+    found = changes()
+    assert [(change["before"], change["after"]) for change in found] == shown
+    assert [change["assertion"] for change in found] == ["LEAST.tunable"] * len(shown)
 
 
 WEAKER = {
