@@ -1,8 +1,8 @@
 """Binds blocks of DataLex to the contracts that they implement: checks the columns of their queries
 against the manifest (seed 000).
 
-Only a certified block can have errors. For a draft they are warnings, so that no one is blocked,
-but they are always reported.
+Only a certified block, or one of an unknown status, can have errors. For a draft they are warnings,
+so that no one is blocked, but they are always reported.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from dqx_airflow.diagnostics.diagnostic import Diagnostic, Level, Related, did_y
 from dqx_airflow.dql.syntax.datalex_blocks import Block, read_blocks
 from dqx_airflow.values import SourceFile, Span
 
-CERTIFIED = "certified"
-STATUSES = ("draft", "review", CERTIFIED, "deprecated")
+_NOT_BOUND = ("draft", "review", "deprecated")
+_STATUSES = (*_NOT_BOUND[:2], "certified", *_NOT_BOUND[2:])
 _REFERENCE = re.compile(
     r"([a-zA-Z][a-zA-Z0-9_]*\.[A-Z][A-Za-z0-9]*\.[a-z][a-z0-9_]*)(?:@([1-9][0-9]*))?\Z"
 )
@@ -33,11 +33,19 @@ def check_block(block: Block, manifest: Manifest | None) -> tuple[Diagnostic, ..
     :param manifest: None if no manifest was found.
     """
     diagnostics = [*_status(block)]
-    is_certified = block.text("status") == CERTIFIED
     if "datalex_contract" in block.settings:
         named = _bound(block, manifest)
-        diagnostics += (item if is_certified else replace(item, is_mild=True) for item in named)
+        diagnostics += (
+            item if has_to_satisfy(block) else replace(item, is_mild=True) for item in named
+        )
     return tuple(diagnostics)
+
+
+def has_to_satisfy(block: Block) -> bool:
+    """Whether a block must satisfy its contract: it is certified, or may be meant to be, as its
+    status is unknown."""
+    status = block.settings.get("status")
+    return status is not None and status.value not in _NOT_BOUND
 
 
 def reference_of(block: Block) -> tuple[str, int | None] | None:
@@ -64,9 +72,9 @@ def promise_of(block: Block, manifest: Manifest) -> ManifestContract | None:
 
 def _status(block: Block) -> Iterator[Diagnostic]:
     status = block.settings.get("status")
-    if status is None or status.value in STATUSES:
+    if status is None or status.value in _STATUSES:
         return
-    hint = did_you_mean(str(status.value), STATUSES)
+    hint = did_you_mean(str(status.value), _STATUSES)
     yield mistake("block_status", status.span, status=status.value, hint=hint)
 
 
@@ -185,8 +193,7 @@ class CheckedBlocks:
     def is_bound(self) -> bool:
         """True if a certified block has a contract: an invalid manifest is then an error."""
         return any(
-            block.text("status") == CERTIFIED and "datalex_contract" in block.settings
-            for block in self.blocks
+            has_to_satisfy(block) and "datalex_contract" in block.settings for block in self.blocks
         )
 
 
@@ -199,7 +206,7 @@ def check_blocks(source: SourceFile, manifest: Manifest | None) -> CheckedBlocks
         of_block = check_block(block, manifest)
         diagnostics += of_block
         contract = block.text("datalex_contract")
-        if block.text("status") == CERTIFIED and contract is not None:
+        if has_to_satisfy(block) and contract is not None:
             promise = promise_of(block, manifest) if manifest is not None else None
             bound_to = f"{promise.id}@{promise.version}" if promise is not None else contract
             problems = [item.message for item in of_block if item.level is Level.ERROR]

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from dqx_airflow.contracts.datalex_binding import CERTIFIED, promise_of, reference_of
+from dqx_airflow.contracts.datalex_binding import has_to_satisfy, promise_of, reference_of
 from dqx_airflow.contracts.dialects.datalex import ContractPort, Manifest, ManifestContract
 from dqx_airflow.dql.syntax.datalex_blocks import Block
 from dqx_airflow.values import Span
@@ -50,7 +50,7 @@ def _impact_on(block: Block, old: Manifest, new: Manifest) -> Impact | None:
     contract_id, pin = reference
     name = f"{before.id}@{before.version}"
     span = block.span_of("datalex_contract")
-    is_certified = block.text("status") == CERTIFIED
+    is_certified = has_to_satisfy(block)
     after = promise_of(block, new)
     versions = new.versions_of(contract_id)
     if after is None:
