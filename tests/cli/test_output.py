@@ -81,6 +81,7 @@ def test_a_file_is_never_replaced_without_force(home: Path, name: str) -> None:
     assert not Path("-").exists()
 
 
+@pytest.mark.more
 def test_a_bundle_replaces_an_earlier_one_and_no_other_file(home: Path) -> None:
     for name in ("kept.zip", "gate_job.py"):
         Path(name).write_text("mine")

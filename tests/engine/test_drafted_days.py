@@ -82,6 +82,7 @@ CASES = [
 ]
 
 
+@pytest.mark.few(12, apart=True)
 @pytest.mark.parametrize(("write", "form"), CASES)
 def test_a_gate_finds_the_rows_of_the_days_of_its_draft(
     write: Callable[[Path, list[Any]], None], form: str, spark: Any, tmp_path: Path
