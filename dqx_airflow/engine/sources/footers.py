@@ -274,11 +274,14 @@ def require_read_as_written(
     files: Sequence[DataFile],
     read: ReadColumns,
     partitions: PartitionFolders,
+    *,
+    reads_half_floats: bool,
 ) -> None:
     """Rejects Parquet files of which Spark would read other values than they hold: of a column of
     another type, or of one that the names of their folders have with another value. Each footer is
     read once.
 
+    :param reads_half_floats: False for a Spark that reads no file with one (`READS_HALF_FLOATS`).
     :raises DatasetError: there is one.
     """
     folders = partitions.names
@@ -295,6 +298,8 @@ def require_read_as_written(
                     return in_file_and_folder(ref, name, file.path)
         except (OSError, ValueError, pa.ArrowException):
             return None  # Spark reports what is wrong with it
+        if columns.half_float is not None and not reads_half_floats:
+            return _unreadable_for_half_floats(ref, columns.half_float, file.path)
         for misread in columns.misread:
             if spelled_like(misread.column, folders) is None:
                 return _read_as_others(ref, misread, file.path)
@@ -303,6 +308,32 @@ def require_read_as_written(
     for found in read_each(path, files, problem):
         if found is not None:
             raise found
+
+
+READS_HALF_FLOATS = "4.0"
+"""The first Spark whose reader of Parquet knows the type, and does not fail at the footer."""
+
+
+def _unreadable_for_half_floats(ref: DatasetRef, path: tuple[str, ...], file: str) -> DatasetError:
+    return DatasetError(
+        f"dataset '{ref.name}': column '{'.'.join(path)}' is of type float16 in {file}, and a "
+        f"Spark before {READS_HALF_FLOATS} reads no file with such a column",
+        f"write it as a float, or run the gate on Spark {READS_HALF_FLOATS}",
+    )
+
+
+def half_float_in(source: DatasetFiles) -> DatasetError | None:
+    """The error that names the first file with a half float; None without one."""
+
+    def found(system: FileSystem, file: DataFile) -> DatasetError | None:
+        schema = pq.read_metadata(file.path, filesystem=system).schema
+        path = ReadColumns({}).compared(schema).half_float
+        return None if path is None else _unreadable_for_half_floats(source.ref, path, file.path)
+
+    try:
+        return next(filter(None, read_each(source.path, source.listed, found)), None)
+    except (OSError, ValueError, pa.ArrowException):
+        return None  # Spark reports what is wrong with it
 
 
 def _read_as_others(ref: DatasetRef, misread: Misread, file: str) -> DatasetError:

@@ -65,10 +65,12 @@ class Misread:
 
 @dataclass(frozen=True, slots=True)
 class FileColumns:
-    """The names of the columns in a file, and those of which Spark reads other values."""
+    """The names of the columns in a file, those of which Spark reads other values, and the path of
+    the first half float; None without one."""
 
     names: tuple[str, ...]
     misread: tuple[Misread, ...]
+    half_float: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,11 @@ class ReadColumns:
             if other.equals(schema):
                 return found
         stored = columns_in_file(schema)
-        found = FileColumns(tuple(stored), tuple(self._misread((), self.columns, stored)))
+        found = FileColumns(
+            tuple(stored),
+            tuple(self._misread((), self.columns, stored)),
+            next(_half_floats((), stored), None),
+        )
         self._known.append((schema, found))
         return found
 
@@ -111,6 +117,14 @@ class ReadColumns:
                 yield from self._misread(place, kind.parts, stored[own].parts)
             elif is_misread(kind.name, stored[own].name, as_stored=self.as_stored):
                 yield Misread(place, kind.name, stored[own].name)
+
+
+def _half_floats(path: tuple[str, ...], columns: Columns) -> Iterator[tuple[str, ...]]:
+    for name, kind in columns.items():
+        place = (*path, name)
+        if kind.name == "float16":
+            yield place
+        yield from _half_floats(place, kind.parts)
 
 
 def columns_of(struct: StructType) -> dict[str, NestedType]:

@@ -17,7 +17,7 @@ from pyspark.sql.types import StringType, StructField, StructType, TimestampType
 from dqx_airflow.datasets.reader_options import is_on, option_of
 from dqx_airflow.engine.session.sail import INSTEAD, sail_version
 from dqx_airflow.engine.session.spark_errors import spark_failures
-from dqx_airflow.engine.session.spark_versions import condition_of, settings_named
+from dqx_airflow.engine.session.spark_versions import condition_of, has_types_since, settings_named
 from dqx_airflow.engine.sources import csv_headers, footers, iceberg, listing
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.engine.sources.date_column import DateColumn, require_one_spelling
@@ -330,8 +330,9 @@ def _open_columns(source: DatasetFiles, unseen: Mapping[str, str]) -> OpenDatase
     if schema is not None:
         reader = reader.schema(schema)
     try:
-        frame = _with_folders_in_utc(source, reader.load(source.place), reader)
-        struct = frame.schema  # Spark Connect only now looks at the files.
+        with spark_failures():
+            frame = _with_folders_in_utc(source, reader.load(source.place), reader)
+            struct = frame.schema  # Spark Connect only now looks at the files.
     except PySparkException as error:
         stored = _stored(source, error)
         return OpenDataset.of_frame(ref, stored, source.path)
@@ -419,12 +420,21 @@ class _FooterChecks:
             footers.require_orc_types(ref, self.struct, path, unchecked, self.source.folders)
         if ref.format == "parquet":
             footers.require_read_as_written(
-                ref, path, unchecked, self._read_columns, self.source.partitions
+                ref,
+                path,
+                unchecked,
+                self._read_columns,
+                self.source.partitions,
+                reads_half_floats=_reads_half_floats(self.source.spark),
             )
             require_own_values(self.source.spark, path, paths_of(path, unchecked))
         if self.folders is not None:
             self.folders.check(unchecked)
         self._checked.update(unchecked)
+
+
+def _reads_half_floats(spark: SparkSession) -> bool:
+    return has_types_since(spark, footers.READS_HALF_FLOATS)
 
 
 _AS_STORED = ("spark.sql.parquet.binaryAsString", "spark.sql.legacy.parquet.nanosAsLong")
@@ -462,12 +472,17 @@ def _read_some(source: DatasetFiles, struct: StructType, chosen: Collection[Data
         raise unreadable(source.spark, source.ref, error) from error
 
 
+_NO_FOOTER = "CANNOT_READ_FILE_FOOTER"
+
+
 def _stored(source: DatasetFiles, error: PySparkException) -> DataFrame:
     """Parquet files of types that Spark rejects, read as they are stored.
 
     :raises DatasetError: that is not possible for some columns.
     :raises PySparkException: the error, if it is another one.
     """
+    if condition_of(error) == _NO_FOOTER and not _reads_half_floats(source.spark):
+        raise footers.half_float_in(source) or error
     if source.ref.schema is not None or not condition_of(error).startswith(UNREADABLE):
         raise error
     frame = footers.read_stored(source)
