@@ -89,6 +89,8 @@ def test_a_cleared_gate_runs_on_the_version_that_is_chosen(tmp_path: Path) -> No
     settings = {
         "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST": json.dumps([bundle]),
         "AIRFLOW__DAG_PROCESSOR__BUNDLE_REFRESH_CHECK_INTERVAL": "1",
+        # By default it is one folder of the machine, which keeps the clones of earlier runs.
+        "AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_STORAGE_PATH": str(home / "bundles"),
         "AIRFLOW__DQX__RESULTS_ROOT": str(home / "results"),
         "AIRFLOW__OPENLINEAGE__DISABLED": "True",
         "AIRFLOW_CONN_SPARK_DEFAULT": json.dumps({"conn_type": "spark", "host": "local[2]"}),
@@ -112,7 +114,7 @@ def test_a_cleared_gate_runs_on_the_version_that_is_chosen(tmp_path: Path) -> No
 def clear(airflow: Airflow, run_id: str, version: str, tries: int) -> str:
     """Clears the gate by the form on its incident; returns the state of the run at its end."""
     forms = Html(page(airflow, HERE)).forms
-    form: dict[str, Any] = next(form for form in forms if "on" in form and "gate" not in form)
-    page(airflow, "incident", {**form, "kind": "clear", "version": version})
+    form: dict[str, Any] = next(form for form in forms if form.get("kind") == "clear")
+    page(airflow, "incident", {**form, "version": version})
     airflow.wait_until(lambda: airflow.tasks("lake", run_id, "gate")[0].tries == tries)
     return airflow.wait_for_end("lake", run_id)
