@@ -20,7 +20,7 @@ from dqx_airflow.dql.syntax.datalex_blocks import Block, read_blocks
 from dqx_airflow.values import SourceFile, Span
 
 _NOT_BOUND = ("draft", "review", "deprecated")
-_STATUSES = (*_NOT_BOUND[:2], "certified", *_NOT_BOUND[2:])
+_STATUSES = ("draft", "review", "certified", "deprecated")
 _REFERENCE = re.compile(
     r"([a-zA-Z][a-zA-Z0-9_]*\.[A-Z][A-Za-z0-9]*\.[a-z][a-z0-9_]*)(?:@([1-9][0-9]*))?\Z"
 )
@@ -191,7 +191,7 @@ class CheckedBlocks:
 
     @property
     def is_bound(self) -> bool:
-        """True if a certified block has a contract: an invalid manifest is then an error."""
+        """True if a block has to satisfy a contract: an invalid manifest is then an error."""
         return any(
             has_to_satisfy(block) and "datalex_contract" in block.settings for block in self.blocks
         )

@@ -118,21 +118,19 @@ def _changed_watches(
 
 
 def _changed_bounds(old: nodes.Suite, new: nodes.Suite) -> Iterator[ChangedAssertion]:
-    """The constants with which the tuner may do something else: their bounds decide no day, and an
-    approved proposal keeps within them."""
+    """The tunable constants whose bounds differ: a tuner keeps within them, and no past day depends
+    on them."""
     before, after = (
-        {
-            constant.name.text: (show_constant(constant), constant)
-            for constant in suite.constants
-            if constant.bounds is not None
-        }
+        {one.name.text: one for one in suite.constants if one.bounds is not None}
         for suite in (old, new)
     )
     for name in dict.fromkeys((*after, *before)):
-        was, becomes = (side.get(name, (None, None)) for side in (before, after))
-        if _bounds_in_words(was[1]) != _bounds_in_words(becomes[1]):
-            span = None if becomes[1] is None else becomes[1].span
-            yield ChangedAssertion("", f"{name}.tunable", was[0], becomes[0], span)
+        was, becomes = before.get(name), after.get(name)
+        if _bounds_in_words(was) != _bounds_in_words(becomes):
+            words = None if was is None else show_constant(was)
+            now = None if becomes is None else show_constant(becomes)
+            span = None if becomes is None else becomes.span
+            yield ChangedAssertion("", f"{name}.tunable", words, now, span)
 
 
 def _bounds_in_words(constant: nodes.Constant | None) -> list[str]:

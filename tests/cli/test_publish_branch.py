@@ -319,6 +319,20 @@ def test_all_suites_and_dates_of_an_attempt_vouch_together(
     assert ids(table) == ([1] if is_refused else [1, 2])
 
 
+def test_a_query_is_about_each_table_that_it_names(table: Any) -> None:
+    table.append(rows(2), branch="audit")
+    joined = verdict_of("joined", datasets=("items",))
+    of_others = replace(joined, expression='query("SELECT count(*) FROM items, preorders")')
+    refused = forward(
+        "--run", ran(table, verdicts=(of_others,)), "--results-root", "results", code=1
+    )
+    assert "no assertion about it was evaluated" in refused
+    named = replace(joined, expression='query("SELECT count(*) FROM items, `orders`")')
+    run = ran(table, verdicts=(named,), run_id=RUN_ID.replace("0", "1", 1))
+    forward("--run", run, "--results-root", "results")
+    assert ids(table) == [1, 2]
+
+
 def test_the_rows_that_a_run_has_read_are_named(table: Any) -> None:
     table.append(rows(2), branch="audit")
     read = replace(reading(table.location(), head(table, "audit")), condition="(id > 1)")

@@ -21,6 +21,7 @@ from dqx_airflow.results.decisions import judged
 from dqx_airflow.results.query import RunsWanted, StoredResults
 from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Status
 from dqx_airflow.values.redact import redact
+from dqx_airflow.values.report import is_about
 
 _SELECTION = re.compile(r"\.(branch|tag|snapshot_id)_\w+$")
 """The last part of the name of a table in Spark that selects a branch, a tag or a snapshot."""
@@ -164,16 +165,18 @@ def _reads(report: GateReport, table: Any) -> list[DatasetSnapshot]:
 
 
 def _checked(report: GateReport, table: Any) -> list[DatasetSnapshot]:
-    """Of these, the ones that an assertion of the suite or a clause has measured: another one was
-    read to look up the values of other datasets."""
-    judged = (Status.PASSED, Status.FAILED)
-    measured = {
-        name
+    """The datasets of a report that are the table, and that an assertion or a clause is about. The
+    others were read to look up values."""
+    evaluated = [
+        verdict
         for verdict in report.verdicts
-        if verdict.status in judged and verdict.check != IMPLICIT_CHECK
-        for name in verdict.datasets
-    }
-    return [one for one in _reads(report, table) if one.name in measured]
+        if verdict.status in (Status.PASSED, Status.FAILED) and verdict.check != IMPLICIT_CHECK
+    ]
+    return [
+        one
+        for one in _reads(report, table)
+        if any(is_about(one.name, verdict.datasets, verdict.expression) for verdict in evaluated)
+    ]
 
 
 def _stops(report: GateReport, table: Any, head: int) -> bool:

@@ -318,7 +318,7 @@ def _unreadable_for_half_floats(ref: DatasetRef, path: tuple[str, ...], file: st
     return DatasetError(
         f"dataset '{ref.name}': column '{'.'.join(path)}' is of type float16 in {file}, and a "
         f"Spark before {READS_HALF_FLOATS} reads no file with such a column",
-        f"write it as a float, or run the gate on Spark {READS_HALF_FLOATS}",
+        f"write it as a float, or run the gate on Spark {READS_HALF_FLOATS} or newer",
     )
 
 
