@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -15,6 +16,7 @@ from tests.operators.gate_stubs import SparkSubmit
 from tests.processes import environment, free_port, output_of, running, wait_until
 
 _ENDED = ("success", "failed")
+_ASKED_AT_MOST = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,14 +129,24 @@ class Airflow:
         self.ask("PATCH", path, {"new_state": state})
 
     def _answer(self, method: str, path: str, body: object = None, token: str = "") -> Any:
+        """What the API answers. It is asked again where SQLite has refused it as a second writer:
+        that server blocks itself where it notes a request while another one is about to commit."""
         request = urllib.request.Request(
             f"{self.address}{path}",
             method=method,
             headers={"Authorization": f"Bearer {token}", "Content-Type": "application/json"},
             data=None if body is None else json.dumps(body).encode(),
         )
-        with urllib.request.urlopen(request, timeout=90) as answer:
-            return json.load(answer)
+        asked = 1
+        while True:
+            try:
+                with urllib.request.urlopen(request, timeout=90) as answer:
+                    return json.load(answer)
+            except urllib.error.HTTPError as error:
+                is_refused = error.code == 500 and b"Database error" in error.read()
+                if not is_refused or asked == _ASKED_AT_MOST:
+                    raise
+                asked += 1
 
 
 @dataclass(frozen=True)
