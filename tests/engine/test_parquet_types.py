@@ -59,8 +59,8 @@ STORED: dict[str, pa.Array] = {
     "null": pa.array([None], pa.null()),
 }
 if hasattr(pa, "json_"):  # since pyarrow 19; pa.uuid since 18
-    sixteen = pa.array([bytes(range(16))], pa.binary(16))
-    STORED["uuid"] = pa.ExtensionArray.from_storage(pa.uuid(), sixteen)
+    of_a_uuid = pa.array([bytes(range(16))], pa.binary(16))
+    STORED["uuid"] = pa.ExtensionArray.from_storage(pa.uuid(), of_a_uuid)
     STORED["json"] = pa.array(['{"a": 1}'], pa.json_())
 READ = (
     *("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "string", "binary"),

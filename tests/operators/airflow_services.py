@@ -129,8 +129,8 @@ class Airflow:
         self.ask("PATCH", path, {"new_state": state})
 
     def _answer(self, method: str, path: str, body: object = None, token: str = "") -> Any:
-        """What the API answers. It is asked again where SQLite has refused it as a second writer:
-        that server blocks itself where it notes a request while another one is about to commit."""
+        """The answer of the API. A request that ended with a locked SQLite is sent again: the
+        services of Airflow are several writers, and SQLite takes one at a time."""
         request = urllib.request.Request(
             f"{self.address}{path}",
             method=method,
