@@ -82,6 +82,14 @@ def tables_of_select(text: str) -> list[str]:
         return []
 
 
+def datasets_of_query(text: str) -> list[str]:
+    """The datasets that the SQL of `query(...)` reads; empty if it is rejected."""
+    try:
+        return list(dict.fromkeys(_tables(text)))
+    except _RefusedSqlError:
+        return []
+
+
 def objection_to_filter(text: str) -> str | None:
     """The reason why SQL is not a predicate that depends on its rows only; None if it is."""
     try:
@@ -163,12 +171,29 @@ def _query(text: str) -> exp.Query:
 
 def _tables_of_others(query: exp.Query) -> Iterator[exp.Table]:
     """The tables of a query that it does not define itself."""
+    for table in _tables_in(query):
+        if table.db or table.catalog or not _is_defined(table):
+            yield table
+
+
+def _is_defined(table: exp.Table) -> bool:
+    """Whether a name is that of a WITH around it. The query behind a name sees the names before its
+    own, and its own if that is recursive: `WITH orders AS (SELECT * FROM orders)` reads a table."""
     from sqlglot import exp
 
-    defined = {cte.alias_or_name.lower() for cte in query.find_all(exp.CTE)}
-    for table in _tables_in(query):
-        if table.db or table.catalog or table.name.lower() not in defined:
-            yield table
+    name = table.name.lower()
+    inner: Expr = table
+    while (outer := inner.parent) is not None:
+        visible: list[exp.CTE] = []
+        if isinstance(outer, exp.With):
+            place = next(n for n, cte in enumerate(outer.expressions) if cte is inner)
+            visible = outer.expressions[: place + bool(outer.recursive)]
+        elif isinstance(outer, exp.Query) and not isinstance(inner, exp.With):
+            visible = outer.ctes
+        if any(cte.alias_or_name.lower() == name for cte in visible):
+            return True
+        inner = outer
+    return False
 
 
 def _tables_in(query: exp.Query) -> Iterator[exp.Table]:
