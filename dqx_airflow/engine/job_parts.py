@@ -28,7 +28,7 @@ from dqx_airflow.results.past_runs import counting_runs
 from dqx_airflow.results.query import RunsWanted, StoredResults
 from dqx_airflow.results.stored_labels import labels_of_runs, read_labels
 from dqx_airflow.values import GateRequest, Outcome, Verdict
-from dqx_airflow.values.report import Acceptance, Decisions, is_about
+from dqx_airflow.values.report import Acceptance, Decisions
 
 
 def plan_gate(request: GateRequest) -> Plan:
@@ -221,7 +221,7 @@ def require_assertions(parts: Sequence[JobPart]) -> None:
     stated = [one for part in parts for one in part.plan.assertions if not one.is_implicit]
     whole = [part.request for part in parts if part.request.selection is None]
     for name, target in (pair for request in whole for pair in request.promote_to):
-        if not any(is_about(name, one.datasets, one.expression) for one in stated):
+        if not any(name in one.datasets for one in stated):
             raise RequestError(
                 f"dataset '{name}' would be promoted to {target}, and no assertion is about it",
                 "add a check on it, or remove it from promote_to",

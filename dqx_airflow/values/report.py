@@ -5,7 +5,7 @@ decide about verdicts.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime, timezone
 from fractions import Fraction
@@ -235,15 +235,6 @@ class Verdict:
 def is_composed(verdict: Verdict) -> bool:
     """Whether it is about `any`, `all` or `if`: its value is the number of claims that hold."""
     return _COMPOSED.match(verdict.expression) is not None
-
-
-def is_about(dataset: str, measured: Iterable[str], expression: str) -> bool:
-    """Whether an assertion measures a dataset, or has a SQL query that names it: of a query, only
-    the first dataset of its check is known."""
-    if dataset in measured:
-        return True
-    is_named = re.search(rf"(?<!\w){re.escape(dataset)}(?!\w)", expression)
-    return "query(" in expression and is_named is not None
 
 
 _COMPOSED = re.compile(r"(any|all) \{|if ")

@@ -108,26 +108,37 @@ def test_blocked_or_broken_data_is_not_promoted(
     assert not Path(target).exists()
 
 
+BOTH = "orders, customers"
+
+
 def test_rows_that_no_assertion_is_about_are_not_promoted(
     run: Run, gate: GateRequest, orders: DatasetRef, target: str, tmp_path: Path
 ) -> None:
     customers = replace(delta(tmp_path, "customers", ORDERS), date_column="ds")
-    looks_up = suite(gate, "assert values(id) in values(id, dataset customers)")
     silver = str(tmp_path / "silver" / "customers")
-    two = replace(looks_up, datasets=(orders, customers), promote_to=(("customers", silver),))
-    with pytest.raises(RequestError) as refused:
-        run(two)
-    assert str(refused.value).startswith(
-        f"dataset 'customers' would be promoted to {silver}, and no assertion is about it"
-    )
-    assert not Path(silver).exists()
+    two = replace(gate, datasets=(orders, customers), promote_to=(("customers", silver),))
+
+    def claiming(claim: str, on: str) -> GateRequest:
+        stated = suite(two, f"assert {claim}")
+        text = stated.suite.text.replace("on orders", f"on {on}")
+        return replace(stated, suite=replace(stated.suite, text=text))
+
+    for claim, on in (
+        ("values(id) in values(id, dataset customers)", "orders"),
+        ("query(\"SELECT count(*) FROM orders WHERE 'customers' <> ''\") > 0", BOTH),
+        ('query("SELECT count(*) AS customers FROM orders -- not customers") > 0', BOTH),
+    ):
+        with pytest.raises(RequestError) as refused:
+            run(claiming(claim, on))
+        assert str(refused.value).startswith(
+            f"dataset 'customers' would be promoted to {silver}, and no assertion is about it"
+        )
+        assert not Path(silver).exists()
     for claim in (
         "num_rows(dataset customers) == num_rows(dataset orders)",
-        'query("SELECT count(*) FROM orders JOIN customers USING (id)") > 0',
+        'query("SELECT count(*) FROM orders JOIN `customers` USING (id)") > 0',
     ):
-        both = suite(two, f"assert {claim}")
-        text = both.suite.text.replace("on orders", "on orders, customers")
-        run(replace(both, suite=replace(both.suite, text=text)))
+        run(claiming(claim, BOTH))
         assert rows(silver) == OF_TODAY
 
 

@@ -21,7 +21,6 @@ from dqx_airflow.results.decisions import judged
 from dqx_airflow.results.query import RunsWanted, StoredResults
 from dqx_airflow.values import DatasetSnapshot, GateReport, Outcome, Status
 from dqx_airflow.values.redact import redact
-from dqx_airflow.values.report import is_about
 
 _SELECTION = re.compile(r"\.(branch|tag|snapshot_id)_\w+$")
 """The last part of the name of a table in Spark that selects a branch, a tag or a snapshot."""
@@ -167,16 +166,13 @@ def _reads(report: GateReport, table: Any) -> list[DatasetSnapshot]:
 def _checked(report: GateReport, table: Any) -> list[DatasetSnapshot]:
     """The datasets of a report that are the table, and that an assertion or a clause is about. The
     others were read to look up values."""
-    evaluated = [
-        verdict
+    evaluated = {
+        name
         for verdict in report.verdicts
         if verdict.status in (Status.PASSED, Status.FAILED) and verdict.check != IMPLICIT_CHECK
-    ]
-    return [
-        one
-        for one in _reads(report, table)
-        if any(is_about(one.name, verdict.datasets, verdict.expression) for verdict in evaluated)
-    ]
+        for name in verdict.datasets
+    }
+    return [one for one in _reads(report, table) if one.name in evaluated]
 
 
 def _stops(report: GateReport, table: Any, head: int) -> bool:
