@@ -20,6 +20,7 @@ from dqx_airflow.engine.scan.fingerprints import fingerprint_of
 from dqx_airflow.engine.sources.dataset import OpenDataset
 from dqx_airflow.errors import RequestError
 from dqx_airflow.metrics.drift import DRIFT_SUMMARY
+from dqx_airflow.plan.dataset_needs import unchecked_promotion
 from dqx_airflow.plan.evaluate import decide
 from dqx_airflow.plan.model import Plan, PlannedAssertion
 from dqx_airflow.plan.selection import checked_suite, plan_of, selected_clauses, shadow_plan
@@ -212,8 +213,7 @@ def with_watched_columns(
 
 
 def require_assertions(parts: Sequence[JobPart]) -> None:
-    """Refuses to promote a dataset of which the gate would judge nothing but that it has rows: one
-    that only serves to look up the values of another one. What a selection leaves out may be
+    """Refuses to promote a dataset that no assertion is about. What a selection leaves out may be
     promoted, as `promote_partial` says.
 
     :raises RequestError: there is one.
@@ -222,10 +222,7 @@ def require_assertions(parts: Sequence[JobPart]) -> None:
     whole = [part.request for part in parts if part.request.selection is None]
     for name, target in (pair for request in whole for pair in request.promote_to):
         if not any(name in one.datasets for one in stated):
-            raise RequestError(
-                f"dataset '{name}' would be promoted to {target}, and no assertion is about it",
-                "add a check on it, or remove it from promote_to",
-            )
+            raise unchecked_promotion(name, target)
 
 
 def _require_same_datasets(parts: Sequence[JobPart]) -> None:

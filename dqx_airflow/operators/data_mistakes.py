@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from dqx_airflow import values
 from dqx_airflow.datasets import settings as of_datasets
@@ -20,6 +20,9 @@ from dqx_airflow.operators.data_date import given_date
 from dqx_airflow.operators.exceptions import GateMisconfiguredError, mistakes_of
 from dqx_airflow.operators.templates import has_open, is_open
 from dqx_airflow.values import Attempt, DatasetRef, RunKey, SourceFile
+
+if TYPE_CHECKING:
+    from dqx_airflow.dql.nodes import Suite
 
 _Pairs: TypeAlias = "tuple[tuple[str, str], ...]"
 
@@ -76,6 +79,20 @@ def location_mistakes(gate: Any, refs: Sequence[DatasetRef]) -> list[str]:
     for check in (check_locations, check_quarantine, check_promotion):
         mistakes += mistakes_of(partial(check, request))
     return mistakes
+
+
+def unchecked_promotions(
+    gate: Any, suites: Sequence[Suite], refs: Sequence[DatasetRef]
+) -> list[str]:
+    """Datasets that a gate promotes although its suites cannot be about them."""
+    from dqx_airflow.dql.checks.assertions import datasets_judged
+    from dqx_airflow.plan.dataset_needs import unchecked_promotion
+
+    judged = datasets_judged([check for suite in suites for check in suite.checks])
+    names = tuple(ref.name for ref in refs)
+    # A mistake in the argument itself is reported with the locations.
+    promoted = _pairs(gate.promote_to, lambda: gate_request.promotions(gate.promote_to, names), [])
+    return [unchecked_promotion(*pair).in_one_line for pair in promoted if pair[0] not in judged]
 
 
 def _request_of_locations(

@@ -217,6 +217,7 @@ class DqlGateOperator(GateOperator):
     ) -> list[str]:
         """Mistakes in the selection of assertions, and in the selected ones with the datasets."""
         from dqx_airflow.operators.gate_source import errors_in, selectable_suites
+        from dqx_airflow.operators.data_mistakes import unchecked_promotions
         from dqx_airflow.operators.mistakes import known_selection
         from dqx_airflow.plan.dataset_needs import check_datasets
 
@@ -228,6 +229,8 @@ class DqlGateOperator(GateOperator):
             selected, mistakes = selectable_suites(selection, pairs, datasets or ())
         if datasets is None:
             return mistakes
+        if len(readable) == len(suites_of(self.suite)) and not self.promote_partial:
+            mistakes += unchecked_promotions(self, [read.suite for read in readable], datasets)
         for chosen, read in zip(selected, readable, strict=True):
             if chosen is not None:
                 diagnostics = check_datasets(chosen, datasets)

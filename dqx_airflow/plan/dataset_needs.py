@@ -1,4 +1,5 @@
-"""Checks that a gate has the datasets of its suite, and their date columns."""
+"""Checks that a gate has the datasets of its suite, and their date columns; and that its suites
+are about the datasets that it promotes."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.assertions import datasets_of
 from dqx_airflow.dql.checks.profile_rules import check_downgrades
 from dqx_airflow.dql.walk import simple_claims
+from dqx_airflow.errors import RequestError
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.calls import AGES, CHANGES, WINDOWS
 from dqx_airflow.metrics.drift import DRIFT
@@ -29,6 +31,15 @@ def check_datasets(
     mistakes += _missing_datasets(suite, by_name)
     mistakes += _missing_dates(suite, by_name)
     return tuple(mistakes)
+
+
+def unchecked_promotion(dataset: str, target: str) -> RequestError:
+    """The error of a gate that would promote a dataset of which it would judge nothing but that it
+    has rows: one that only serves to look up the values of another one."""
+    return RequestError(
+        f"dataset '{dataset}' would be promoted to {target}, and no assertion is about it",
+        "add a check on it, or remove it from promote_to",
+    )
 
 
 def _missing_datasets(

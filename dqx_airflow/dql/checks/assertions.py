@@ -417,6 +417,20 @@ def datasets_of(checks: Sequence[nodes.Check]) -> tuple[str, ...]:
     return tuple(names)
 
 
+def datasets_judged(checks: Sequence[nodes.Check]) -> frozenset[str]:
+    """The datasets that an assertion of the checks may be about. The others of `datasets_of` only
+    serve for lookups."""
+    of_checks = {name.text for check in checks for name in check.datasets}
+    compared = {
+        name
+        for check in checks
+        for assertion in check.assertions
+        for claim in simple_claims(assertion.claim)
+        for name in _compared_with(claim)
+    }
+    return frozenset(of_checks | compared)
+
+
 def _compared_with(claim: nodes.Claim) -> Iterator[str]:
     """The datasets with which a claim compares the datasets of its check."""
     match claim:
