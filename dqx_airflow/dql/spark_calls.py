@@ -89,6 +89,7 @@ def objection_to_word(name: str) -> str | None:
 
 
 Kind: TypeAlias = Literal["word", "quoted", "string", "sign"]
+_NAMES = frozenset({"word", "quoted"})
 
 _TOKEN = re.compile(
     r"""
@@ -442,6 +443,8 @@ def _objection(tokens: Sequence[Token], at: int, *, in_hint: bool) -> str | None
     following = tokens[at + 1] if at + 1 < len(tokens) else None
     if before == "using" and token.kind == "string":
         return "scripts with USING are not allowed"
+    if before == "(" and _is_table_query(tokens[at : at + 3]):
+        return f"TABLE {tokens[at + 1].text} is not allowed: write it with SELECT"
     if following is None or following.text != "(":
         return None if before == "." or token.kind != "word" else objection_to_word(token.name)
     if before == ".":
@@ -454,6 +457,22 @@ def _objection(tokens: Sequence[Token], at: int, *, in_hint: bool) -> str | None
         before == "," and _is_defined(tokens, at + 1)
     )
     return None if is_table else objection_to_call(token.name)
+
+
+_AFTER_COLUMN = frozenset(
+    {"and", "as", "between", "collate", "div", "in", "is", "like", "ilike", "not", "or"}
+    | {"regexp", "rlike"}
+)
+"""The words that may follow a column in an expression."""
+
+
+def _is_table_query(tokens: Sequence[Token]) -> bool:
+    """True for `TABLE orders`: behind a parenthesis a query to Spark, and to another parser a
+    column with an alias. `table IS NULL` is about a column with this name."""
+    if len(tokens) < 2 or tokens[0].text.lower() != "table" or tokens[1].kind not in _NAMES:
+        return False
+    goes_on = len(tokens) > 2 and tokens[2].text != ")"
+    return not (goes_on and tokens[1].text.lower() in _AFTER_COLUMN)
 
 
 def _is_defined(tokens: Sequence[Token], opening: int) -> bool:

@@ -24,8 +24,10 @@ MOST_NESTED_TYPES = 6
 other. sqlglot reads each first as a type and then as a call, so its time doubles with each."""
 SQLGLOT_DEFECTS = (
     ArithmeticError,
+    AssertionError,
     AttributeError,
     LookupError,
+    NameError,
     RuntimeError,
     StopIteration,
     TypeError,

@@ -82,12 +82,13 @@ def tables_of_select(text: str) -> list[str]:
         return []
 
 
-def datasets_of_query(text: str) -> list[str]:
+@cache
+def datasets_of_query(text: str) -> tuple[str, ...]:
     """The datasets that the SQL of `query(...)` reads; empty if it is rejected."""
     try:
-        return list(dict.fromkeys(_tables(text)))
+        return tuple(dict.fromkeys(_tables(text)))
     except _RefusedSqlError:
-        return []
+        return ()
 
 
 def objection_to_filter(text: str) -> str | None:
