@@ -213,8 +213,10 @@ def measure_plan(
     measured = known
     wanted = [request for request in plan.requests if request not in known]
     for request in wanted:
-        if unreadable is not None and request.dataset in unreadable:
-            measured.failures[request] = unreadable[request.dataset]
+        for name in request.datasets:
+            if unreadable is not None and name in unreadable:
+                measured.failures[request] = unreadable[name]
+                break
     references = ReferenceTables(opened, plan.date)
 
     def scan_one(dataset: OpenDataset) -> Scanned:
@@ -264,8 +266,7 @@ def _distrust_changed(dataset: OpenDataset, scanned: Iterable[Scanned]) -> None:
     for measured in scanned:
         for request in (*measured.values, *measured.groups):
             references = {lookup.reference for lookup in lookups_of(request)}
-            # A query sees all datasets.
-            if name in {*request.datasets, *references} or request.definition.scan is Scan.QUERY:
+            if name in {*request.datasets, *references}:
                 measured.values.pop(request, None)
                 measured.groups.pop(request, None)
                 measured.failures[request] = change

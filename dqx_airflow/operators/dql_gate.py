@@ -216,8 +216,8 @@ class DqlGateOperator(GateOperator):
         self, readable: Sequence[_ReadSuite], datasets: Sequence[DatasetRef] | None
     ) -> list[str]:
         """Mistakes in the selection of assertions, and in the selected ones with the datasets."""
-        from dqx_airflow.operators.gate_source import errors_in, selectable_suites
         from dqx_airflow.operators.data_mistakes import unchecked_promotions
+        from dqx_airflow.operators.gate_source import errors_in, selectable_suites
         from dqx_airflow.operators.mistakes import known_selection
         from dqx_airflow.plan.dataset_needs import check_datasets
 

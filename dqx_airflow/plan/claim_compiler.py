@@ -3,7 +3,7 @@ over metrics become terms, and calls become metric requests."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from fractions import Fraction
@@ -13,14 +13,13 @@ from typing import TypeAlias
 from dqx_airflow.diagnostics.verdicts import format_value
 from dqx_airflow.dql import nodes
 from dqx_airflow.dql.checks.assertions import clock_of, compares_datasets, window_days, zone_of
-from dqx_airflow.dql.checks.read_only_sql import datasets_of_query
 from dqx_airflow.dql.constants import fold
 from dqx_airflow.dql.printer import show, show_claim, show_condition, show_number, show_where
 from dqx_airflow.dql.walk import joined
 from dqx_airflow.metrics import calls
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.drift import DRIFT_SUMMARY, EARLIER_DAYS
-from dqx_airflow.metrics.metric import Argument, ArgumentKind, Arguments, Scan
+from dqx_airflow.metrics.metric import Argument, ArgumentKind, Arguments
 from dqx_airflow.metrics.spark_values import metric_value, spark_number
 from dqx_airflow.metrics.types import TYPE_WORDS, canonical_type
 from dqx_airflow.metrics.usual_limits import DEFAULT_DAYS, Kind
@@ -492,18 +491,9 @@ def datasets_measured(
         name
         for part in (term, *condition.bounds)
         for request in requests_of(part)
-        for name in _measured_by(request, check)
+        for name in request.datasets
     )
     return tuple(names) or (check.datasets[0].text,)
-
-
-def _measured_by(request: MetricRequest, check: nodes.Check) -> Sequence[str]:
-    """The datasets that a request measures: of a query, those that its SQL reads, in the order of
-    its check."""
-    if request.definition.scan is not Scan.QUERY:
-        return request.datasets
-    read = datasets_of_query(str(request.arguments[0]))
-    return [dataset.text for dataset in check.datasets if dataset.text in read]
 
 
 def _literal(node: nodes.Text | nodes.Number | nodes.Truth) -> object:

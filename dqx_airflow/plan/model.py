@@ -9,6 +9,7 @@ from itertools import chain
 from typing import Any, TypeAlias, TypeVar
 
 from dqx_airflow.dql import nodes
+from dqx_airflow.dql.checks.read_only_sql import datasets_of_query
 from dqx_airflow.limits import DEFAULT_CLOCK_SKEW_HOURS, DEFAULT_MOST_GROUPS
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.builtin.values import columns_of
@@ -72,7 +73,10 @@ class MetricRequest:
 
     @property
     def datasets(self) -> tuple[str, ...]:
-        """The measured datasets, its own first."""
+        """The measured datasets, its own first; of a query, those that its SQL reads."""
+        if self.definition.scan is Scan.QUERY:
+            read = datasets_of_query(str(self.arguments[0]))
+            return tuple(sorted(read, key=lambda name: name != self.dataset)) or (self.dataset,)
         reference = self.reference
         return (self.dataset,) if reference is None else (self.dataset, reference)
 

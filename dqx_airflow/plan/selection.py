@@ -22,7 +22,6 @@ from dqx_airflow.dql.import_readers import Reader, inlined
 from dqx_airflow.dql.syntax.source_file import Unreadable
 from dqx_airflow.dql.watches import Watched, with_columns
 from dqx_airflow.errors import RequestError
-from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.plan.dataset_needs import check_datasets
 from dqx_airflow.plan.evaluate import decide, evaluate
 from dqx_airflow.plan.model import Chosen, Plan, PlannedAssertion, Scanned
@@ -198,12 +197,11 @@ def choose(
         tuple(selectable.name for selectable in left_out if selectable.is_protected),
     )
     kept = tuple(assertion for assertion, is_kept in zip(stated, chosen, strict=True) if is_kept)
-    names = {dataset.name for dataset in datasets} | set(datasets_of(suite.checks))
     return Chosen(
         left_of(suite, chosen),
         stated,
         kept,
-        frozenset(_read_by(kept, names)),
+        frozenset(_read_by(kept)),
         partial if left_out else None,
     )
 
@@ -392,15 +390,13 @@ def _has_tag(selectable: Selectable, word: str) -> bool:
     )
 
 
-def _read_by(kept: Iterable[PlannedAssertion], names: Collection[str]) -> Iterator[str]:
-    """The datasets that assertions read; a query may read any of them."""
+def _read_by(kept: Iterable[PlannedAssertion]) -> Iterator[str]:
+    """The datasets that assertions read."""
     for assertion in kept:
         yield from assertion.datasets
         for request in assertion.requests:
             yield from request.datasets
             yield from (lookup.reference for lookup in lookups_of(request))
-            if request.definition.scan is Scan.QUERY:
-                yield from names
 
 
 def left_of(suite: nodes.Suite, chosen: Iterable[bool]) -> nodes.Suite:

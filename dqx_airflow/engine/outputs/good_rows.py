@@ -43,7 +43,6 @@ from dqx_airflow.engine.sources.listing import DataFile, absolute
 from dqx_airflow.engine.sources.logged_files import LoggedFiles
 from dqx_airflow.engine.sources.open import open_dataset
 from dqx_airflow.errors import RequestError, StoreError
-from dqx_airflow.metrics.metric import Scan
 from dqx_airflow.metrics.sql import quote_literal, quote_name
 from dqx_airflow.plan.evaluate import evaluate
 from dqx_airflow.plan.failing import FailingRows, faults_of
@@ -211,8 +210,7 @@ def _objection_to_rest(
 def _reads(request: MetricRequest, datasets: Mapping[str, object]) -> bool:
     """True if the value of a request may change when rows of these datasets are removed."""
     looked_up = (lookup.reference for lookup in lookups_of(request))
-    is_any = request.definition.scan is Scan.QUERY  # it sees all datasets
-    return is_any or not datasets.keys().isdisjoint((*request.datasets, *looked_up))
+    return not datasets.keys().isdisjoint((*request.datasets, *looked_up))
 
 
 def _scanned_whole(dataset: OpenDataset) -> OpenDataset:
