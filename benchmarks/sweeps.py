@@ -2,14 +2,15 @@
 
 The sweeps and their steps are in `sweep_steps`. In every round each engine runs each sweep once, in
 a JVM and an environment of its own, with the same Java and the session of a gate on a machine with
-two cores; every other round takes the engines in the opposite order. The figures are medians of the
-ratios within a round. An engine that exceeds the limit for the steps of a sweep is stopped and
-keeps the steps that it finished.
+two cores; every other round takes the engines in the opposite order; --again names those of the
+rounds after the first. The figures are medians of the ratios within a round. An engine that exceeds
+the limit for the steps of a sweep is stopped and keeps the steps that it finished.
 
 After every process, the result goes to benchmarks/results/sweeps.json and from there into the docs,
 so an interrupted measurement keeps what it has.
 
     python benchmarks/sweeps.py [--rows ROWS] [--rounds 3] [--minutes 60] [--engines ENGINE ...]
+        [--again ENGINE ...]
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ def sweep(options: argparse.Namespace) -> None:
             measured_on["load"].append(round(os.getloadavg()[0], 1))
             for key, its in found["sweeps"].items():
                 its["rounds"].append({})
-                for name in names[:: -1 if number % 2 else 1]:
+                for name in (options.again if number else names)[:: -1 if number % 2 else 1]:
                     table = f"{folder}/{key}"
                     done = steps_of(name, interpreters[name], key, table, settings, options)
                     its["rounds"][-1][name] = done
@@ -123,9 +124,16 @@ def main() -> None:
         "--limit", type=float, default=300, help="seconds that an engine has for a sweep"
     )
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
+    parser.add_argument(
+        "--again", nargs="+", choices=ENGINES, help="after the first round (default: all)"
+    )
     parser.add_argument("--cache", type=Path, default=CACHE)
+    options = parser.parse_args()
+    options.again = options.again or options.engines
+    if not set(options.again) <= set(options.engines):
+        parser.error("--again names engines that are not in --engines")
     try:
-        sweep(parser.parse_args())
+        sweep(options)
     except KeyboardInterrupt:
         print("interrupted: what is measured so far is stored")
     report.main()

@@ -111,7 +111,7 @@ def compare(options: argparse.Namespace, cache: Path) -> dict[str, Any]:
 def with_earlier(found: dict[str, Any], earlier: Mapping[str, Any]) -> dict[str, Any]:
     """A result with the sizes of an earlier one that it lacks, the smallest first."""
     now, before = found["conditions"], earlier["conditions"]
-    taken = sorted({now["taken"], before["taken"]})
+    taken = sorted({now["taken"], *before["taken"].split(" and ")})
     runs = {**earlier["runs"], **found["runs"]}
     verdicts = {**earlier["verdicts"], **found["verdicts"]}
     return {
