@@ -202,10 +202,13 @@ def _tables_in(query: exp.Query) -> Iterator[exp.Table]:
     from sqlglot import exp
 
     for table in query.find_all(exp.Table):
-        if isinstance(table.this, exp.Identifier):
+        inside = table.this
+        if isinstance(inside, exp.Identifier):
             yield table
             continue
-        name = table.this.name or table.this.sql_name()
+        if isinstance(inside, exp.Values):  # whose rows are in the query
+            continue
+        name = inside.name or (inside.sql_name() if isinstance(inside, exp.Func) else inside.key)
         if name.lower() not in _TABLE_FUNCTIONS:
             raise _RefusedSqlError(f"the table function '{name}' is not allowed")
 
