@@ -460,8 +460,7 @@ def _objection(tokens: Sequence[Token], at: int, *, in_hint: bool) -> str | None
 
 
 _AFTER_COLUMN = frozenset(
-    {"and", "as", "between", "collate", "div", "in", "is", "like", "ilike", "not", "or"}
-    | {"regexp", "rlike"}
+    {"and", "as", "between", "collate", "div", "in", "is", "not", "or", *_OPERATORS}
 )
 """The words that may follow a column in an expression."""
 
