@@ -9,11 +9,10 @@ from datetime import date, timedelta
 from types import MappingProxyType
 
 from dqx_airflow.diagnostics.diagnostic import listed
-from dqx_airflow.dql import nodes
 from dqx_airflow.dql.printer import show
-from dqx_airflow.dql.walk import rewritten
-from dqx_airflow.metrics.metric import ArgumentKind, Scan
+from dqx_airflow.metrics.metric import ArgumentKind
 from dqx_airflow.plan import model
+from dqx_airflow.plan.columns_read import columns_of
 from dqx_airflow.plan.groupings import show_columns
 from dqx_airflow.plan.passes import (
     MOST_ROWS_FUSED,
@@ -26,7 +25,6 @@ from dqx_airflow.plan.passes import (
     shared_requests,
 )
 from dqx_airflow.plan.predicates import aggregates_of, lookups_of
-from dqx_airflow.plan.schema_check import Match
 from dqx_airflow.values import DatasetRef
 from dqx_airflow.values.exact import exact_text
 
@@ -52,7 +50,7 @@ def columns_read(scan_pass: Pass) -> tuple[str, ...]:
     """
     names: set[str] = set()
     for request in scan_pass.reading:
-        names.update(_columns_of(request))
+        names.update(columns_of(request))
     if scan_pass.grouping is not None:
         names.update(scan_pass.grouping.columns)
     return tuple(sorted(names))
@@ -65,32 +63,6 @@ def has_sql(scan_pass: Pass) -> bool:
         for request in scan_pass.reading
         for argument, _ in request.given
     )
-
-
-def _columns_of(request: model.MetricRequest) -> Iterator[str]:
-    for predicate in request.predicates:
-        yield from _columns_in(predicate.node)
-    yield from request.columns
-    if request.definition.scan is Scan.MATCH:
-        match = Match.of(request)
-        yield from match.keys
-        yield from ("all",) if match.compared is None else match.compared
-
-
-def _columns_in(node: nodes.Expression) -> list[str]:
-    """The columns of the dataset in a predicate, without the reference columns of lookups."""
-    reasons: list[str] = []
-
-    def note(part: object) -> object:
-        match part:
-            case nodes.Name(text=text):
-                reasons.append(text)
-            case nodes.Call(name=nodes.Name(text="values")):
-                return part
-        return None
-
-    rewritten(node, note)
-    return reasons
 
 
 @dataclass(frozen=True, slots=True)

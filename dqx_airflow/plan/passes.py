@@ -5,10 +5,11 @@
 3. run: `engine.scan.dataset_scan` reads each pass, and then the late ones that are still needed.
 4. answer: it computes the value of each request from the results of its aggregates.
 
-With few rows, everything is one pass, up to a few thousand aggregates, because a pass is cheaper
-than starting another job. Aggregates that are not over the rows themselves have passes of their
-own. With many rows, distinct values are counted separately, a day that only serves as a baseline is
-not read for the aggregates of the target date, and no pass has more aggregates than Spark compiles.
+With few rows, everything is one pass, up to a hundred columns and a few thousand aggregates,
+because a pass is cheaper than starting another job. Aggregates that are not over the rows
+themselves have passes of their own. With many rows, distinct values are counted separately, a day
+that only serves as a baseline is not read for the aggregates of the target date, and no pass has
+more aggregates than Spark compiles. No pass has more columns than Java compiles.
 An aggregate that the extremes of a column may answer is late: it is read only if they do not.
 
 Beside other aggregates, `count(DISTINCT ...)` makes Spark carry all of them through a shuffle of
@@ -18,7 +19,6 @@ if no hash occurs twice, no key does. If one does, the keys are counted exactly.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -30,6 +30,7 @@ from typing import Protocol
 from dqx_airflow.metrics.builtin.values import rows_where
 from dqx_airflow.metrics.metric import Aggregate, Frequencies, Scan, Statistic, Steps, TypeOf
 from dqx_airflow.metrics.sql import quote_name
+from dqx_airflow.plan.columns_read import columns_of
 from dqx_airflow.plan.groupings import only_listed
 from dqx_airflow.plan.masks import reveals_parts
 from dqx_airflow.plan.model import Grouping, MetricRequest, Plan
@@ -61,6 +62,12 @@ MOST_COMPILED = 250
 to `spark.sql.codegen.maxFields`; several compiled passes are faster than one that is interpreted.
 """
 
+MOST_COLUMNS = 100
+"""The maximum number of columns that a pass reads. One method that Spark generates reads all of
+them, and Java only interprets a method of more than 8,000 bytes: from about 130 columns on, a pass
+takes four times as long for each of them. Two passes are as fast over a thousand rows, too.
+"""
+
 MOST_FUSED = 2_500
 """The maximum number of aggregates in a pass over few rows: Spark's planning time grows faster than
 their number, and its stack is limited."""
@@ -86,8 +93,8 @@ def are_small(size: int) -> bool:
 class PassKind(Enum):
     """The kind of a pass; its value is the reason for a separate pass."""
 
-    ROWS = "each row is read once, for all metrics that need single rows"
-    EVERYTHING = "few rows: all metrics share one pass, also those that count distinct values"
+    ROWS = f"each row is read once, for all metrics of up to {MOST_COLUMNS} columns"
+    EVERYTHING = "few rows: all metrics share a pass, also those that count distinct values"
     KEYS = (
         "keys need a shuffle: one pass counts the hashes of all keys, and repeated hashes are "
         "counted exactly"
@@ -640,15 +647,16 @@ def passes_for(
         for one in _needed_by_shortcut(request):
             metrics_of[one] = tuple(dict.fromkeys((*metrics_of.get(one, ()), *requests)))
     prefix = "" if needed.grouping is None else state_prefix(needed.grouping, needed.types)
+    read_by = {
+        request: ()
+        if request.aggregate.statistic is Statistic.ROWS
+        else metrics_of.get(request, ())
+        for request in aggregates
+    }
     passes = []
-    for part in split_into_passes(dataset, aggregates, limits):
+    for part in split_into_passes(dataset, aggregates, limits, _columns_by_aggregate(read_by)):
         kind = kind_of([request.aggregate for request in part])
-        reading = dict.fromkeys(
-            metric
-            for request in part
-            if request.aggregate.statistic is not Statistic.ROWS
-            for metric in metrics_of.get(request, ())
-        )
+        reading = dict.fromkeys(metric for request in part for metric in read_by[request])
         dates = _dates(request.date for request in part)
         texts = dict.fromkeys(request.aggregate.sql.removeprefix(prefix) for request in part)
         passes.append(
@@ -663,6 +671,20 @@ def passes_for(
             )
         )
     return passes
+
+
+def _columns_by_aggregate(
+    read_by: Mapping[AggregateRequest, Sequence[MetricRequest]],
+) -> dict[Aggregate, frozenset[str]]:
+    """The names of the columns that each aggregate reads at most: of one metric that needs it.
+
+    :param read_by: the metric requests that need it; none for an aggregate without columns.
+    """
+    one_of = {request.aggregate: metrics[:1] for request, metrics in read_by.items()}
+    return {
+        aggregate: frozenset(name for metric in metrics for name in columns_of(metric))
+        for aggregate, metrics in one_of.items()
+    }
 
 
 def _dates(dates: Iterable[date | None]) -> tuple[date, ...]:
@@ -683,9 +705,15 @@ def kind_of(aggregates: Collection[Aggregate]) -> PassKind:
 
 
 def split_into_passes(
-    dataset: KnownDataset, requests: Sequence[AggregateRequest], limits: EngineLimits = SPARK
+    dataset: KnownDataset,
+    requests: Sequence[AggregateRequest],
+    limits: EngineLimits = SPARK,
+    columns: Mapping[Aggregate, AbstractSet[str]] = MappingProxyType({}),
 ) -> Iterator[list[AggregateRequest]]:
-    """The aggregates of each pass, bounded in number."""
+    """The aggregates of each pass, bounded in number and in the number of columns that they read.
+
+    :param columns: the names of the columns that each aggregate reads.
+    """
     by_pass: dict[object, list[AggregateRequest]] = {}
     for request in requests:
         by_pass.setdefault(pass_key(request.aggregate), []).append(request)
@@ -704,13 +732,13 @@ def split_into_passes(
     distinct = {request.aggregate for request in (*keys, *values)}
     can_share = len(distinct) <= MOST_DISTINCT and (limits.fuses_keys or not keys)
     if rest and can_share and dataset.has_few_rows(dates_of(over_rows)):
-        yield from _by_width(over_rows, MOST_FUSED)
+        yield from _by_width(over_rows, MOST_FUSED, columns)
         return
     for part in _by_day(rest):
         few = dataset.has_few_rows(dates_of(part))
-        yield from _by_width(part, MOST_FUSED if few else limits.most_compiled)
-    yield from _by_width(keys, MOST_DISTINCT)
-    yield from _by_width(values, MOST_DISTINCT)
+        yield from _by_width(part, MOST_FUSED if few else limits.most_compiled, columns)
+    yield from _by_width(keys, MOST_DISTINCT, columns)
+    yield from _by_width(values, MOST_DISTINCT, columns)
 
 
 def pass_key(aggregate: Aggregate) -> object:
@@ -740,13 +768,42 @@ def _by_day(requests: list[AggregateRequest]) -> Iterator[list[AggregateRequest]
     yield [request for request in requests if request.date != busiest]
 
 
-def _by_width(requests: Sequence[AggregateRequest], most: int) -> Iterator[list[AggregateRequest]]:
-    """The aggregates in as few parts of equal size as can be compiled."""
+def _by_width(
+    requests: Sequence[AggregateRequest], most: int, columns: Mapping[Aggregate, AbstractSet[str]]
+) -> Iterator[list[AggregateRequest]]:
+    """The aggregates in parts that can be compiled; those of a column are in one part, if possible.
+
+    :param most: the maximum number of aggregates in a part.
+    :param columns: the names of the columns that each aggregate reads.
+    """
     aggregates = list(dict.fromkeys(request.aggregate for request in requests))
-    parts = math.ceil(len(aggregates) / most)
-    for number in range(parts):
-        chosen = frozenset(aggregates[number::parts])
+    position: dict[str, int] = {}
+    for aggregate in aggregates:
+        for name in sorted(columns.get(aggregate, ())):
+            position.setdefault(name, len(position))
+    if len(aggregates) > most or len(position) > MOST_COLUMNS:
+        aggregates.sort(
+            key=lambda one: min(map(position.__getitem__, columns.get(one, ())), default=-1)
+        )
+    for chosen in _parts(aggregates, most, columns):
         yield [request for request in requests if request.aggregate in chosen]
+
+
+def _parts(
+    aggregates: Iterable[Aggregate], most: int, columns: Mapping[Aggregate, AbstractSet[str]]
+) -> Iterator[set[Aggregate]]:
+    """The aggregates in as few parts, in their order, as the limits on a part allow."""
+    part: set[Aggregate] = set()
+    read: set[str] = set()
+    for aggregate in aggregates:
+        names = columns.get(aggregate, frozenset())
+        if part and (len(part) == most or len(read | names) > MOST_COLUMNS):
+            yield part
+            part, read = set(), set()
+        part.add(aggregate)
+        read |= names
+    if part:
+        yield part
 
 
 def shared_requests(

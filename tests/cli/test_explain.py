@@ -130,7 +130,7 @@ orders: its size is not known, a large dataset is assumed; with up to 250,000 ro
 a pass
 one query: SELECT count(*) FROM orders
 one pass over orders: 2024-11-28 to 2024-11-29 (2 days)
-    why: each row is read once, for all metrics that need single rows
+    why: each row is read once, for all metrics of up to 100 columns
     days before 2024-11-29: for stable
     after an append: only the new files, but all files for 1 of these
     columns: country, email, name, those in the Spark SQL
@@ -154,7 +154,7 @@ one pass over orders: 2024-11-29
 
 c: its size is not known, a large dataset is assumed; with up to 250,000 rows, metrics share a pass
 one pass over c: all rows
-    why: each row is read once, for all metrics that need single rows
+    why: each row is read once, for all metrics of up to 100 columns
     after an append: only the new files
     columns: none
         count(1)
@@ -336,6 +336,6 @@ def test_a_dataset_that_is_there_is_planned_by_its_size(here: Path) -> None:
     Path("s.dql").write_text(f'suite "S" {{ check "C" on orders {{ {rules} }} }}'.replace("'", '"'))
     found = explain("s.dql", "--dataset", "orders=orders", "--date", "2024-11-29").stdout
     assert found.count("one pass over") == 1
-    assert "few rows: all metrics share one pass" in found
+    assert "few rows: all metrics share a pass" in found
     assert "no pass over orders: its log has count(1)" in found
     assert "size is not known" not in found

@@ -18,7 +18,13 @@ from dqx_airflow.engine.sources.delta_table import table_at
 from dqx_airflow.metrics.builtin import METRICS
 from dqx_airflow.metrics.metric import Aggregate
 from dqx_airflow.plan import passes as rules
-from dqx_airflow.plan.passes import MOST_COMPILED, AggregateRequest, EngineLimits, split_into_passes
+from dqx_airflow.plan.passes import (
+    MOST_COLUMNS,
+    MOST_COMPILED,
+    AggregateRequest,
+    EngineLimits,
+    split_into_passes,
+)
 from dqx_airflow.values import DatasetRef
 
 TODAY = date(2024, 11, 29)
@@ -111,5 +117,21 @@ def test_with_few_rows_everything_is_one_pass(
 def test_no_pass_has_more_aggregates_than_spark_compiles() -> None:
     wide = needs(ROWS, *(Aggregate(f"max(c{n})") for n in range(MOST_COMPILED * 2)))
     parts = list(split_into_passes(files(), wide))
-    assert sorted(map(len, parts)) == [167, 167, 167]
+    assert list(map(len, parts)) == [250, 250, 1]
     assert {need for part in parts for need in part} == set(wide)
+
+
+def test_no_pass_has_more_columns_than_java_compiles_however_few_rows(tmp_path: Path) -> None:
+    names = [f"c{n}" for n in range(MOST_COLUMNS * 2)]
+    columns = {
+        Aggregate(f"{function}({name})"): {name} for function in ("min", "max") for name in names
+    }
+    wide = needs(ROWS, *columns)
+    for dataset in (files(), delta(tmp_path)):
+        parts = list(split_into_passes(dataset, wide, columns=columns))
+        assert list(map(len, parts)) == [MOST_COLUMNS * 2 + 1, MOST_COLUMNS * 2]
+        assert {need for part in parts for need in part} == set(wide)
+        read = [
+            {name for need in part for name in columns.get(need.aggregate, ())} for part in parts
+        ]
+        assert read == [set(names[:MOST_COLUMNS]), set(names[MOST_COLUMNS:])]
