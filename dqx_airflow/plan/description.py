@@ -10,9 +10,8 @@ from types import MappingProxyType
 
 from dqx_airflow.diagnostics.diagnostic import listed
 from dqx_airflow.dql.printer import show
-from dqx_airflow.metrics.metric import ArgumentKind
 from dqx_airflow.plan import model
-from dqx_airflow.plan.columns_read import columns_of
+from dqx_airflow.plan.columns_read import columns_of, spark_sql_of
 from dqx_airflow.plan.groupings import show_columns
 from dqx_airflow.plan.passes import (
     MOST_ROWS_FUSED,
@@ -58,11 +57,7 @@ def columns_read(scan_pass: Pass) -> tuple[str, ...]:
 
 def has_sql(scan_pass: Pass) -> bool:
     """True if Spark SQL that a user wrote decides which columns a pass reads."""
-    return any(
-        argument.kind is ArgumentKind.SQL
-        for request in scan_pass.reading
-        for argument, _ in request.given
-    )
+    return any(True for request in scan_pass.reading for _ in spark_sql_of(request))
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ from typing import Protocol
 from dqx_airflow.metrics.builtin.values import rows_where
 from dqx_airflow.metrics.metric import Aggregate, Frequencies, Scan, Statistic, Steps, TypeOf
 from dqx_airflow.metrics.sql import quote_name
-from dqx_airflow.plan.columns_read import columns_of
+from dqx_airflow.plan.columns_read import columns_of, spark_sql_of
 from dqx_airflow.plan.groupings import only_listed
 from dqx_airflow.plan.masks import reveals_parts
 from dqx_airflow.plan.model import Grouping, MetricRequest, Plan
@@ -676,13 +676,16 @@ def passes_for(
 def _columns_by_aggregate(
     read_by: Mapping[AggregateRequest, Sequence[MetricRequest]],
 ) -> dict[Aggregate, frozenset[str]]:
-    """The names of the columns that each aggregate reads at most: of one metric that needs it.
+    """The names of the columns that each aggregate reads at most: those of one metric that needs
+    it. Spark SQL of the suite counts as a column.
 
     :param read_by: the metric requests that need it; none for an aggregate without columns.
     """
     one_of = {request.aggregate: metrics[:1] for request, metrics in read_by.items()}
     return {
-        aggregate: frozenset(name for metric in metrics for name in columns_of(metric))
+        aggregate: frozenset(
+            name for metric in metrics for name in (*columns_of(metric), *spark_sql_of(metric))
+        )
         for aggregate, metrics in one_of.items()
     }
 

@@ -23,7 +23,7 @@ from dqx_airflow.engine.measure import measure_together
 from dqx_airflow.engine.proof.cases import ProofCase, arrow_of
 from dqx_airflow.engine.sources.unopened import UnopenedDataset
 from dqx_airflow.plan import passes
-from dqx_airflow.plan.description import planned_reads, title_of
+from dqx_airflow.plan.description import columns_read, planned_reads, title_of
 from dqx_airflow.plan.in_memory.table import Table
 from dqx_airflow.plan.model import Plan
 from dqx_airflow.plan.passes import Pass, PassKind
@@ -153,6 +153,19 @@ def orders() -> Table:
         {"ds": "date", "id": "bigint", "amount": "bigint", "country": "string"},
         [(day, number, number % 70, countries[number % 3]) for number, day in enumerate(days)],
     )
+
+
+def test_a_wide_table_is_read_by_whole_columns(
+    spark: Any, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    names = [f"c{number}" for number in range(passes.MOST_COLUMNS + 50)]
+    wide = Table.typed(dict.fromkeys(names, "bigint"), [tuple(range(len(names)))] * 2)
+    refs = stored({"wide": wide}, [DatasetRef("wide", table="wide")], tmp_path, "parquet")
+    claims = [f"assert {metric}({name}) >= 0" for metric in ("average", "sum") for name in names]
+    suite = 'suite "S" {\ncheck "C" on wide {\n' + "\n".join(claims) + "\n}\n}"
+    certain = expect_the_run_as_explained(spark, [plan_of(suite, refs, DAY)], refs, caplog)
+    read = [set(columns_read(scan_pass)) for scan_pass in certain]
+    assert read == [set(names[: passes.MOST_COLUMNS]), set(names[passes.MOST_COLUMNS :])]
 
 
 @pytest.mark.few(1)
