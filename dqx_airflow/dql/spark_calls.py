@@ -445,6 +445,8 @@ def _objection(tokens: Sequence[Token], at: int, *, in_hint: bool) -> str | None
         return "scripts with USING are not allowed"
     if before == "(" and _is_table_query(tokens[at : at + 3]):
         return f"TABLE {tokens[at + 1].text} is not allowed: write it with SELECT"
+    if token.name == "select" and [one.text for one in tokens[max(at - 2, 0) : at]] == _PIPE:
+        return _objection_to_clauses(tokens, at)
     if following is None or following.text != "(":
         return None if before == "." or token.kind != "word" else objection_to_word(token.name)
     if before == ".":
@@ -463,6 +465,45 @@ _AFTER_COLUMN = frozenset(
     {"and", "as", "between", "collate", "div", "in", "is", "not", "or", *_OPERATORS}
 )
 """The words that may follow a column in an expression."""
+
+
+_PIPE = ["|", ">"]
+_CLAUSES = frozenset(
+    {"union", "except", "minus", "intersect", "window"}
+    | {"order", "sort", "cluster", "distribute", "limit", "offset"}
+)
+"""The words that begin a clause after the columns of `|> SELECT`."""
+
+_QUERIES = frozenset({"select", "from", "table", "values", "with", "("})
+"""How a query begins."""
+
+
+def _objection_to_clauses(tokens: Sequence[Token], at: int) -> str | None:
+    """The reason why the SELECT of a pipe may not go on after its columns: another parser forgets
+    what follows, such as the tables behind EXCEPT."""
+    depth = 0
+    for place in range(at, len(tokens)):
+        text = tokens[place].text
+        depth += (text == "(") - (text == ")")
+        following = tokens[place + 1 : place + 3]
+        if depth < 0 or (depth == 0 and [text, *(one.text for one in following[:1])] == _PIPE):
+            return None
+        if depth == 0 and _begins_clause(tokens[place], following):
+            if text.lower() == "window":
+                return "WINDOW is not allowed in |> SELECT: write the window behind OVER"
+            return f"{text} is not allowed in |> SELECT: begin it with |>"
+    return None
+
+
+def _begins_clause(token: Token, following: Sequence[Token]) -> bool:
+    """True for a clause; not for a column with its name, `* EXCEPT (a)`, or `window(...)`."""
+    if token.kind != "word" or token.name not in _CLAUSES or not following:
+        return False
+    if following[0].text != "(":
+        return following[0].kind != "sign" and following[0].name not in _AFTER_COLUMN
+    if token.name == "except":
+        return following[-1].name in _QUERIES
+    return token.name != "window"
 
 
 def _is_table_query(tokens: Sequence[Token]) -> bool:
