@@ -43,7 +43,7 @@ def page(text: str) -> str:
         "conditions of jobs": conditions(jobs),
         "jobs": job_table(jobs),
         "conditions of growth": conditions(sweeps),
-        "growth": growth_table(sweeps, stored("growth")),
+        "growth": growth_table(peers, sweeps, stored("growth")),
     }
     for name, lines in parts.items():
         begin, end = f"<!-- begin {name} -->\n", f"<!-- end {name} -->"
@@ -142,11 +142,12 @@ def job_table(found: Json) -> Iterator[str]:
         yield f"| {' | '.join(cells)} |"
 
 
-def growth_table(sweeps: Json, growth: Json) -> Iterator[str]:
+def growth_table(peers: Json, sweeps: Json, growth: Json) -> Iterator[str]:
     """A row for each quantity that grows: by how much the time of the last step exceeds the
     first one, for us, the naive plan, and the other tool that grows least."""
     yield "| what grows | from | to | ours | naive plan | the best other tool | command |"
     yield "|---|---:|---:|---:|---:|---|---|"
+    yield _growth_with_rows(peers)
     for sweep in sweeps["sweeps"].values():
         steps = sweep["steps"]
         rounds = sweep["rounds"]
@@ -157,11 +158,8 @@ def growth_table(sweeps: Json, growth: Json) -> Iterator[str]:
             first, last = (_costs_of_step(rounds, name, step) for step in (steps[0], steps[-1]))
             if any(last):
                 grown[name] = float(ratio(last, first, "wall_s"))
-        others = {name: by for name, by in grown.items() if name not in (OURS, NAIVE, "tuned")}
-        best = min(others, key=lambda name: others[name])
         yield (
-            f"| {sweep['title'].lower()} | {steps[0]} | {steps[-1]} | **{grown[OURS]:.2f}** "
-            f"| {grown[NAIVE]:.2f} | {title(sweeps, best)}: {others[best]:.2f} "
+            f"| {sweep['title'].lower()} | {steps[0]} | {steps[-1]} | {_grown(sweeps, grown)} "
             f"| `sweeps.py --rows {sweeps['rows']}` |"
         )
     for row in growth["rows"]:
@@ -169,6 +167,31 @@ def growth_table(sweeps: Json, growth: Json) -> Iterator[str]:
             f"| {row['what']} | {row['from']} | {row['to']} | **{row['ours']}** "
             f"| | | `{row['command']}` |"
         )
+
+
+def _growth_with_rows(peers: Json) -> str:
+    """The row about the twenty checks, from the smallest to the largest table."""
+    sizes = sorted(peers["runs"], key=int)
+    small, large = (
+        {name: costs_of(own, "warm") for name, own in peers["runs"][size].items()}
+        for size in (sizes[0], sizes[-1])
+    )
+    grown = {
+        name: median(large[name], "cpu_s") / median(small[name], "cpu_s")
+        for name in large.keys() & small.keys()
+        if any(large[name]) and any(small[name])
+    }
+    return (
+        f"| rows of the twenty checks: CPU seconds | {int(sizes[0]):,} | {int(sizes[-1]):,} "
+        f"| {_grown(peers, grown)} | `peers/run.py` |"
+    )
+
+
+def _grown(found: Json, grown: Mapping[str, float]) -> str:
+    """The cells of how much we grow, the naive plan, and the other tool that grows least."""
+    others = {name: by for name, by in grown.items() if name not in (OURS, NAIVE, "tuned")}
+    best = min(others, key=lambda name: others[name])
+    return f"**{grown[OURS]:.2f}** | {grown[NAIVE]:.2f} | {title(found, best)}: {others[best]:.2f}"
 
 
 def _costs_of_step(rounds: Sequence[Json], name: str, step: str) -> Costs:

@@ -224,9 +224,18 @@ def test_what_grows_has_a_line_for_each_sweep_and_the_tool_that_grows_least(repo
     growth = {
         "rows": [{"what": "files", "from": "1", "to": "9", "ours": 2.0, "command": "log_growth.py"}]
     }
-    assert list(report.growth_table(found, growth)) == [
+
+    def runs(*warm: float) -> list[dict[str, Any]]:
+        return [{"warm": [{"wall_s": seconds, "cpu_s": seconds}]} for seconds in warm]
+
+    small = {"ours": runs(1.0, 2.0, 3.0), "naive": runs(2.0), "peer": runs(2.0), "slow": runs(9.0)}
+    large = {"ours": runs(4.0), "naive": runs(6.0), "peer": runs(5.0), "slow": [{"error": "x"}]}
+    peers = {"engines": found["engines"], "runs": {"9000": large, "1000": small}}
+    assert list(report.growth_table(peers, found, growth)) == [
         "| what grows | from | to | ours | naive plan | the best other tool | command |",
         "|---|---:|---:|---:|---:|---|---|",
+        "| rows of the twenty checks: CPU seconds | 1,000 | 9,000 | **2.00** | 3.00 "
+        "| Peer 1.0: 2.50 | `peers/run.py` |",
         "| days | 1 | 8 | **2.00** | 1.00 | Slow 1.0: 3.00 | `sweeps.py --rows 1000` |",
         "| files | 1 | 9 | **2.0** | | | `log_growth.py` |",
     ]
