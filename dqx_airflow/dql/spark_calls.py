@@ -447,6 +447,8 @@ def _objection(tokens: Sequence[Token], at: int, *, in_hint: bool) -> str | None
         return f"TABLE {tokens[at + 1].text} is not allowed: write it with SELECT"
     if token.name == "select" and [one.text for one in tokens[max(at - 2, 0) : at]] == _PIPE:
         return _objection_to_clauses(tokens, at)
+    if token.text.lower() == "table" and following is not None and following.text == "(":
+        return "TABLE (...) is not allowed: write it with SELECT"
     if following is None or following.text != "(":
         return None if before == "." or token.kind != "word" else objection_to_word(token.name)
     if before == ".":

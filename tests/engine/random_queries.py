@@ -72,9 +72,10 @@ class RandomQueries:
         value = self._one(
             lambda: "x", lambda: f"{self._value(depth, names)} AS x", lambda: "max(x) AS x"
         )
+        hint = self._pick("", "", "", f"/*+ BROADCAST({self._name(names)}) */ ")
         where = f" WHERE {self._condition(depth, names)}" if self._random.random() < 0.5 else ""
         order = f" ORDER BY {self._value(depth, names)}" if self._random.random() < 0.1 else ""
-        return f"SELECT {value} FROM {self._relation(depth, names)}{where}{order}"
+        return f"SELECT {hint}{value} FROM {self._relation(depth, names)}{where}{order}"
 
     def _pipe(self, depth: int, names: _Names) -> str:
         part = self._value(depth, names)
@@ -110,6 +111,9 @@ class RandomQueries:
             lambda: f"(TABLE {name})",
             lambda: f"(FROM {name})",
             lambda: "(VALUES (1)) AS written(x)",
+            lambda: f"stack(1, {self._value(below, names)}) AS made(x)",
+            lambda: f"explode(array({self._value(below, names)})) AS made(x)",
+            lambda: f"explode(TABLE({name})) AS made(x)",
         )
 
     def _value(self, depth: int, names: _Names) -> str:

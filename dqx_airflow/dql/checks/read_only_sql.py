@@ -203,12 +203,15 @@ def _tables_in(query: exp.Query) -> Iterator[exp.Table]:
 
     for table in query.find_all(exp.Table):
         inside = table.this
+        if isinstance(table.parent, exp.JoinHint):  # an alias of the query, or a table in it
+            continue
         if isinstance(inside, exp.Identifier):
             yield table
             continue
         if isinstance(inside, exp.Values):  # whose rows are in the query
             continue
-        name = inside.name or (inside.sql_name() if isinstance(inside, exp.Func) else inside.key)
+        is_known = isinstance(inside, exp.Func) and not isinstance(inside, exp.Anonymous)
+        name = inside.sql_name() if is_known else inside.name or inside.key
         if name.lower() not in _TABLE_FUNCTIONS:
             raise _RefusedSqlError(f"the table function '{name}' is not allowed")
 
