@@ -470,19 +470,25 @@ _AFTER_COLUMN = frozenset(
 
 
 _PIPE = ["|", ">"]
-_CLAUSES = frozenset(
-    {"union", "except", "minus", "intersect", "window"}
-    | {"order", "sort", "cluster", "distribute", "limit", "offset"}
-)
-"""The words that begin a clause after the columns of `|> SELECT`."""
+_CLAUSES = {
+    "union": "write |> UNION (SELECT ...)",
+    "except": "write |> EXCEPT (SELECT ...)",
+    "minus": "write |> MINUS (SELECT ...)",
+    "intersect": "write |> INTERSECT (SELECT ...)",
+    "order": "write |> ORDER BY",
+    "limit": "write |> LIMIT",
+    "window": "write the window after OVER",
+    **dict.fromkeys(("sort", "cluster", "distribute", "offset"), "write the query without pipes"),
+}
+"""The words that begin a clause after the columns of `|> SELECT`, and what to type instead."""
 
 _QUERIES = frozenset({"select", "from", "table", "values", "with", "("})
 """How a query begins."""
 
 
 def _objection_to_clauses(tokens: Sequence[Token], at: int) -> str | None:
-    """The reason why the SELECT of a pipe may not go on after its columns: another parser forgets
-    what follows, such as the tables behind EXCEPT."""
+    """The reason why the SELECT of a pipe has no clauses after its columns: another parser drops
+    them, and with EXCEPT the tables that it reads."""
     depth = 0
     for place in range(at, len(tokens)):
         text = tokens[place].text
@@ -491,9 +497,8 @@ def _objection_to_clauses(tokens: Sequence[Token], at: int) -> str | None:
         if depth < 0 or (depth == 0 and [text, *(one.text for one in following[:1])] == _PIPE):
             return None
         if depth == 0 and _begins_clause(tokens[place], following):
-            if text.lower() == "window":
-                return "WINDOW is not allowed in |> SELECT: write the window behind OVER"
-            return f"{text} is not allowed in |> SELECT: begin it with |>"
+            instead = _CLAUSES[text.lower()]
+            return f"{text.upper()} is not allowed in |> SELECT: {instead}"
     return None
 
 
